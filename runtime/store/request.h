@@ -182,6 +182,7 @@ struct store_reply {
     struct buf body; /* blob content; entities as JSON */
     struct arena arena; /* of the items and strings below */
     struct store_item *items;
+    struct store_item **last_item; /* where the next one is hung: see reply_add_item */
     struct store_message *messages;
     const char *next_marker; /* NULL: that was the last page */
     char lease_id[40];
@@ -197,7 +198,7 @@ void reply_clear(struct store_reply *reply); /* ready for another attempt */
 void reply_release(struct store_reply *reply);
 void props_init(struct store_props *props);
 void props_release(struct store_props *props);
-/* Appends an item with initialised props to the reply's list, in order. */
+/* Appends an item with initialised props to the reply's list, in order. NULL: no memory. */
 struct store_item *reply_add_item(struct store_reply *reply, const char *name, size_t name_len);
 
 #endif

@@ -1,0 +1,118 @@
+#include "store/request.h"
+
+#include <string.h>
+
+#define VERB_ENTRY(name, word, phrase, writes) {word, phrase, writes},
+static const struct {
+    const char *word, *phrase;
+    bool writes;
+} VERBS[VERB_COUNT] = {STORE_VERB_LIST(VERB_ENTRY)};
+#undef VERB_ENTRY
+
+const char *verb_word(enum store_verb verb) {
+    return VERBS[verb].word;
+}
+
+const char *verb_phrase(enum store_verb verb) {
+    return VERBS[verb].phrase;
+}
+
+bool verb_writes(enum store_verb verb) {
+    return VERBS[verb].writes;
+}
+
+const char *blob_type_word(enum blob_type type) {
+    static const char *const WORDS[] = {"block", "page", "append"};
+    return WORDS[type];
+}
+
+const char *lease_state_word(enum lease_state state) {
+    static const char *const WORDS[] = {"available", "leased", "expired", "breaking", "broken"};
+    return WORDS[state];
+}
+
+void request_init(struct store_request *req, enum store_verb verb) {
+    memset(req, 0, sizeof *req);
+    req->verb = verb;
+    req->when.if_modified_since = UNSET;
+    req->when.if_unmodified_since = UNSET;
+    req->position = UNSET;
+    req->range_start = UNSET;
+    req->range_end = UNSET;
+    req->max_results = UNSET;
+    req->lease_seconds = UNSET;
+    req->visibility_s = UNSET;
+    req->ttl_s = UNSET;
+    req->count = UNSET;
+    req->deadline = NEVER;
+    req->try_ns = NEVER;
+}
+
+void props_init(struct store_props *props) {
+    memset(props, 0, sizeof *props);
+    props->last_modified = UNSET;
+    props->length = UNSET;
+    props->block_count = UNSET;
+    props->append_offset = UNSET;
+    pairs_init(&props->metadata);
+}
+
+void props_release(struct store_props *props) {
+    pairs_release(&props->metadata);
+}
+
+static void reply_forget(struct store_reply *reply) {
+    error_clear(&reply->err);
+    reply->items = NULL;
+    reply->messages = NULL;
+    reply->next_marker = NULL;
+    reply->lease_id[0] = '\0';
+    reply->lease_time = UNSET;
+    reply->count = UNSET;
+    reply->retry_after = UNSET;
+    reply->server_date = UNSET;
+    reply->last_item = &reply->items;
+}
+
+void reply_init(struct store_reply *reply) {
+    props_init(&reply->props);
+    buf_init(&reply->body, BODY_MAX);
+    arena_init(&reply->arena);
+    reply_forget(reply);
+}
+
+static void items_release(struct store_reply *reply) {
+    for (struct store_item *item = reply->items; item; item = item->next) {
+        props_release(&item->props);
+    }
+    arena_release(&reply->arena);
+}
+
+void reply_clear(struct store_reply *reply) {
+    items_release(reply);
+    props_release(&reply->props);
+    props_init(&reply->props);
+    buf_clear(&reply->body);
+    reply_forget(reply);
+}
+
+void reply_release(struct store_reply *reply) {
+    items_release(reply);
+    props_release(&reply->props);
+    buf_release(&reply->body);
+    reply_forget(reply);
+}
+
+struct store_item *reply_add_item(struct store_reply *reply, const char *name, size_t name_len) {
+    struct store_item *item = arena_alloc(&reply->arena, sizeof *item);
+    char *copy = item ? arena_copy(&reply->arena, name, name_len) : NULL;
+    if (!copy) {
+        return NULL;
+    }
+    item->next = NULL;
+    item->name = copy;
+    props_init(&item->props);
+    *reply->last_item = item;
+    reply->last_item = &item->next;
+    return item;
+}
