@@ -38,6 +38,20 @@
     X(NEWER_VERSION, "NewerVersion", 0, "it was written by a newer version of synod",              \
       "upgrade synod here first")                                                                  \
     X(NO_MEMORY, "NoMemory", 0, "memory is exhausted", "raise the memory limit")                   \
+    /* commands, connections and output */                                                         \
+    X(COMMAND_NOT_FOUND, "CommandNotFound", 0, "there is no such command",                         \
+      "check its name and PATH")                                                                   \
+    X(COMMAND_NOT_RUN, "CommandNotRun", 0, "the command could not be run", "")                     \
+    X(OUTPUT_TOO_LARGE, "OutputTooLarge", 0, "there is more output than allowed",                  \
+      "raise max_output, or let it write into a file")                                             \
+    X(ADDRESS_NOT_FOUND, "AddressNotFound", 0, "the host name is not known",                       \
+      "check the name and the name server")                                                        \
+    X(ADDRESS_IN_USE, "AddressInUse", 0, "the address is in use",                                  \
+      "choose another port, or end the program that has it")                                       \
+    X(CONNECTION_FAILED, "ConnectionFailed", 0, "the connection was not made",                     \
+      "check the address, and that something listens there")                                       \
+    X(CONNECTION_LOST, "ConnectionLost", 0, "the connection was lost", "")                         \
+    X(LINE_TOO_LONG, "LineTooLong", 0, "the line is longer than allowed", "")                      \
     /* the embedded store's file */                                                                \
     X(STORE_CORRUPT, "StoreCorrupt", 0, "the store's file is damaged",                             \
       "restore it from a copy, or move it away to start empty")                                    \

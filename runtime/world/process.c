@@ -1,0 +1,374 @@
+/* process.c -- see process.h.
+ *
+ *     idle -process_start-> running -process_reap (pidfd is readable)-> ended
+ *     running -process_release-> ended          killed and waited for, `ended` is not called
+ *
+ * `pid` is not 0 exactly while running; the child has not been reaped then, so that its number, which
+ * is its group's too, is still its own.
+ */
+#include "world/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+enum {
+    FD_FIRST = 3, /* below are the standard streams */
+    NO_FD = -1,
+    EXIT_NOT_RUN = 127,
+    CLOSE_RANGE_TO_CLOEXEC = 4, /* CLOSE_RANGE_CLOEXEC of <linux/close_range.h>, Linux 5.11 */
+};
+
+/* What the child writes into the report when it cannot become the program. */
+struct report {
+    int error;
+    int in_directory;
+};
+
+/* What the child's side of the fork needs, all prepared before it. */
+struct launch {
+    const struct process_options *options;
+    int streams[PROCESS_STREAMS]; /* becomes 0, 1, 2; NO_FD: stays what it is */
+    int report;
+    pid_t parent;
+};
+
+static void fd_close(int *fd) {
+    if (*fd != NO_FD) {
+        close(*fd);
+        *fd = NO_FD;
+    }
+}
+
+/* Moves a descriptor away from the places of the standard streams. */
+static int fd_lift(int fd) {
+    if (fd < 0 || fd >= FD_FIRST) {
+        return fd;
+    }
+    int lifted = fcntl(fd, F_DUPFD_CLOEXEC, FD_FIRST);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return lifted;
+}
+
+static int pipe_open(int ends[2]) {
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return -errno;
+    }
+    ends[0] = fd_lift(ends[0]);
+    ends[1] = fd_lift(ends[1]);
+    if (ends[0] < 0 || ends[1] < 0) {
+        int error = errno;
+        fd_close(&ends[0]);
+        fd_close(&ends[1]);
+        return -error;
+    }
+    return 0;
+}
+
+void process_init(struct process *p, struct world *w, void (*ended)(struct process *p)) {
+    memset(p, 0, sizeof *p);
+    p->world = w;
+    p->ended = ended;
+    p->pidfd = NO_FD;
+    p->report = NO_FD;
+    for (int i = 0; i < PROCESS_STREAMS; i++) {
+        p->pipes[i].world = w;
+        p->pipes[i].fd = NO_FD;
+    }
+}
+
+/* ---- in the child: between fork and exec ---- */
+
+static _Noreturn void child_fail(const struct launch *l, int error, int in_directory) {
+    struct report r = {.error = error, .in_directory = in_directory};
+    ssize_t n = write(l->report, &r, sizeof r);
+    _exit(n == (ssize_t)sizeof r ? EXIT_NOT_RUN : EXIT_NOT_RUN - 1);
+}
+
+static void child_reset_signals(void) {
+    struct sigaction fallback;
+    memset(&fallback, 0, sizeof fallback);
+    fallback.sa_handler = SIG_DFL;
+    for (int s = 1; s < NSIG; s++) {
+        sigaction(s, &fallback, NULL); /* refused for KILL and STOP: they have no other */
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void child_close_others(const struct launch *l) {
+    if (syscall(SYS_close_range, FD_FIRST, ~0U, CLOSE_RANGE_TO_CLOEXEC) != 0) {
+        long most = sysconf(_SC_OPEN_MAX);
+        for (int fd = FD_FIRST; fd < most; fd++) {
+            fcntl(fd, F_SETFD, FD_CLOEXEC);
+        }
+    }
+    for (size_t i = 0; i < l->options->passed_count; i++) {
+        fcntl(l->options->passed[i], F_SETFD, 0);
+    }
+}
+
+static _Noreturn void child_run(const struct launch *l) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != l->parent) {
+        _exit(EXIT_NOT_RUN); /* it ended before we could ask to end with it */
+    }
+    for (int i = 0; i < PROCESS_STREAMS; i++) {
+        if (l->streams[i] != NO_FD && dup2(l->streams[i], i) < 0) {
+            child_fail(l, errno, 0);
+        }
+    }
+    child_reset_signals();
+    child_close_others(l);
+    const struct process_options *o = l->options;
+    if (o->directory && chdir(o->directory) != 0) {
+        child_fail(l, errno, 1);
+    }
+    if (o->environ) {
+        environ = (char **)o->environ; /* execvp looks for PATH in it */
+    }
+    execvp(o->file, o->argv);
+    child_fail(l, errno, 0);
+}
+
+/* ---- start ---- */
+
+static int stream_open(struct process *p, struct launch *l, int i) {
+    enum process_stdio kind = l->options->stdio[i];
+    if (kind == PROCESS_INHERIT) {
+        return 0;
+    }
+    if (kind == PROCESS_NULL) {
+        l->streams[i] = fd_lift(open("/dev/null", O_RDWR | O_CLOEXEC));
+        return l->streams[i] < 0 ? -errno : 0;
+    }
+    int ends[2];
+    int rc = pipe_open(ends);
+    if (rc != 0) {
+        return rc;
+    }
+    int ours = i == STDIN_FILENO ? 1 : 0;
+    fcntl(ends[ours], F_SETFL, O_NONBLOCK);
+    p->pipes[i].fd = ends[ours];
+    l->streams[i] = ends[1 - ours];
+    return 0;
+}
+
+static int streams_open(struct process *p, struct launch *l) {
+    int report[2];
+    int rc = pipe_open(report);
+    if (rc != 0) {
+        return rc;
+    }
+    fcntl(report[0], F_SETFL, O_NONBLOCK);
+    p->report = report[0];
+    l->report = report[1];
+    for (int i = 0; i < PROCESS_STREAMS && rc == 0; i++) {
+        rc = stream_open(p, l, i);
+    }
+    return rc;
+}
+
+static void launch_release(struct launch *l) {
+    for (int i = 0; i < PROCESS_STREAMS; i++) {
+        fd_close(&l->streams[i]);
+    }
+    fd_close(&l->report);
+}
+
+/* All signals are blocked over the fork, so that no handler of ours runs in the child. */
+static int process_fork(struct process *p, const struct launch *l) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t pid = fork();
+    int error = errno;
+    if (pid == 0) {
+        child_run(l);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (pid < 0) {
+        return -error;
+    }
+    setpgid(pid, pid); /* here too: a kill of the group must not come before the group */
+    p->pid = pid;
+    return 0;
+}
+
+static void process_ready(struct watch *watch, int events);
+
+static int process_watch(struct process *p) {
+    p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+    if (p->pidfd < 0) {
+        return -errno;
+    }
+    fcntl(p->pidfd, F_SETFD, FD_CLOEXEC);
+    p->watch.ready = process_ready;
+    return watch_start(p->world, &p->watch, p->pidfd, WATCH_READ);
+}
+
+int process_start(struct process *p, const struct process_options *options) {
+    struct launch l = {
+        .options = options,
+        .streams = {NO_FD, NO_FD, NO_FD},
+        .report = NO_FD,
+        .parent = getpid(),
+    };
+    int rc = streams_open(p, &l);
+    if (rc == 0) {
+        rc = process_fork(p, &l);
+    }
+    launch_release(&l);
+    if (rc == 0) {
+        world_hold(p->world);
+        rc = process_watch(p);
+    }
+    if (rc != 0) {
+        process_release(p);
+    }
+    return rc;
+}
+
+/* ---- end ---- */
+
+static void process_read_end(struct process *p, const siginfo_t *info) {
+    struct report r;
+    if (read(p->report, &r, sizeof r) == (ssize_t)sizeof r) {
+        p->end = (struct process_end){PROCESS_NOT_RUN, r.error, r.in_directory != 0};
+    } else if (info->si_code == CLD_EXITED) {
+        p->end = (struct process_end){.result = PROCESS_EXITED, .code = info->si_status};
+    } else {
+        p->end = (struct process_end){.result = PROCESS_KILLED, .code = info->si_status};
+    }
+}
+
+/* The child is a zombie: kill what is left of its group while its number is still taken, then reap. */
+static void process_reap(struct process *p) {
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    kill(-p->pid, SIGKILL);
+    while (waitid(P_PID, (id_t)p->pid, &info, WEXITED) != 0 && errno == EINTR) {
+    }
+    process_read_end(p, &info);
+    p->pid = 0;
+    watch_stop(p->world, &p->watch);
+    fd_close(&p->pidfd);
+    fd_close(&p->report);
+    world_release(p->world);
+}
+
+static void process_ready(struct watch *watch, int events) {
+    struct process *p = container_of(watch, struct process, watch);
+    (void)events;
+    process_reap(p);
+    p->ended(p);
+}
+
+void process_kill(struct process *p, int signal) {
+    if (p->pid != 0) {
+        kill(-p->pid, signal);
+    }
+}
+
+bool process_is_running(const struct process *p) {
+    return p->pid != 0;
+}
+
+static bool process_await_end(struct process *p) {
+    if (p->pidfd == NO_FD) {
+        return true;
+    }
+    struct pollfd fd = {.fd = p->pidfd, .events = POLLIN};
+    int n;
+    do {
+        n = poll(&fd, 1, PROCESS_REAP_MS);
+    } while (n < 0 && errno == EINTR);
+    return n > 0;
+}
+
+void process_release(struct process *p) {
+    if (p->pid != 0) {
+        kill(-p->pid, SIGKILL);
+        if (process_await_end(p)) {
+            process_reap(p);
+        } else { /* stuck in the kernel: it is dead, and init's as soon as we are */
+            p->pid = 0;
+            watch_stop(p->world, &p->watch);
+            world_release(p->world);
+        }
+    }
+    for (int i = 0; i < PROCESS_STREAMS; i++) {
+        process_pipe_close(&p->pipes[i]);
+    }
+    fd_close(&p->pidfd);
+    fd_close(&p->report);
+}
+
+/* ---- pipes ---- */
+
+ssize_t process_pipe_read(struct process_pipe *pipe, void *out, size_t n) {
+    if (pipe->fd == NO_FD) {
+        return 0;
+    }
+    ssize_t got;
+    do {
+        got = read(pipe->fd, out, n);
+    } while (got < 0 && errno == EINTR);
+    return got < 0 ? -errno : got;
+}
+
+ssize_t process_pipe_write(struct process_pipe *pipe, const void *data, size_t n) {
+    if (pipe->fd == NO_FD) {
+        return -EPIPE;
+    }
+    ssize_t put;
+    do {
+        put = write(pipe->fd, data, n);
+    } while (put < 0 && errno == EINTR);
+    return put < 0 ? -errno : put;
+}
+
+static void process_pipe_ready(struct watch *watch, int events) {
+    struct process_pipe *pipe = container_of(watch, struct process_pipe, watch);
+    (void)events;
+    void (*ready)(struct process_pipe *) = pipe->ready;
+    process_pipe_forget(pipe);
+    ready(pipe);
+}
+
+int process_pipe_await(struct process_pipe *pipe, void (*ready)(struct process_pipe *pipe)) {
+    bool writes = (fcntl(pipe->fd, F_GETFL) & O_ACCMODE) == O_WRONLY;
+    pipe->watch.ready = process_pipe_ready;
+    int rc = watch_start(pipe->world, &pipe->watch, pipe->fd, writes ? WATCH_WRITE : WATCH_READ);
+    if (rc == 0) {
+        pipe->ready = ready;
+        world_hold(pipe->world);
+    }
+    return rc;
+}
+
+void process_pipe_forget(struct process_pipe *pipe) {
+    if (pipe->ready) {
+        pipe->ready = NULL;
+        watch_stop(pipe->world, &pipe->watch);
+        world_release(pipe->world);
+    }
+}
+
+void process_pipe_close(struct process_pipe *pipe) {
+    process_pipe_forget(pipe);
+    fd_close(&pipe->fd);
+}
