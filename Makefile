@@ -27,34 +27,19 @@ BIN_LIBS = -Wl,-Bstatic -llua5.4 -luv_a -lsqlite3 -Wl,-Bdynamic -lpthread -lrt -
 SO_LIBS  = -luv -lsqlite3 -lpthread -lrt -lm -ldl
 
 SOURCES   = $(sort $(wildcard runtime/*/*.c))
-MAIN      = $(wildcard runtime/main.c)
-LUA_FILES = $(shell find lua scripts -name '*.lua' 2>/dev/null | sort)
+LUA_FILES = $(sort $(shell find lua -name '*.lua'))
 
-BIN_OBJECTS = $(patsubst runtime/%.c,$(BUILD)/bin/%.o,$(SOURCES) $(MAIN))
+BIN_OBJECTS = $(patsubst runtime/%.c,$(BUILD)/bin/%.o,$(SOURCES) runtime/main.c) $(BUILD)/bin/library.o
 SO_OBJECTS  = $(patsubst runtime/%.c,$(BUILD)/pic/%.o,$(SOURCES))
-
-# The nouns of bind.h whose file is not in the tree get an empty one, so that the rest can be loaded.
-ABSENT = $(filter-out $(notdir $(basename $(wildcard runtime/bind/*.c))),\
-           $(shell sed -n 's/^ *X(\([a-z]*\)).*/\1/p' runtime/bind/bind.h))
-ifneq ($(ABSENT),)
-$(BUILD)/pic/absent.o $(BUILD)/bin/absent.o: Makefile $(wildcard runtime/bind/*)
-	@mkdir -p $(@D)
-	@echo "note: not in the tree yet: $(ABSENT:%=runtime/bind/%.c)"
-	$(Q)(echo '#include "bind/bind.h"'; for n in $(ABSENT); do \
-	  echo "void bind_$$n(lua_State *L, struct vm *vm) { (void)L; (void)vm; }"; done) \
-	  | $(CC) $(SYNOD_CFLAGS) -fPIC -x c -c -o $@ -
-SO_OBJECTS  += $(BUILD)/pic/absent.o
-BIN_OBJECTS += $(BUILD)/bin/absent.o
-endif
 
 # Each step says one line; V=1 shows the commands.
 Q = $(if $(V),,@)
 say = @$(if $(V),:,printf '  %-4s %s\n')
 
-.PHONY: all help demo test clean
+.PHONY: all help demo test clean always
 .DELETE_ON_ERROR:
 
-all: $(if $(MAIN),$(BUILD)/synod) $(BUILD)/lib/synod/core.so ## build the program and the Lua module
+all: $(if $(wildcard runtime/vm/task.c),$(BUILD)/synod) $(BUILD)/lib/synod/core.so ## build the program and the Lua module
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1	\2/p' Makefile
@@ -83,5 +68,21 @@ $(BUILD)/pic/%.o: runtime/%.c Makefile
 	@mkdir -p $(@D)
 	$(say) CC $<
 	$(Q)$(CC) $(SYNOD_CFLAGS) $(CFLAGS) -fPIC -MMD -MP -c -o $@ $<
+
+# The Lua library inside the program: bytecode, which starts in less time than text.
+LIBRARY_FORM ?= bytecode
+$(BUILD)/library.c: tools/embed.lua $(LUA_FILES) $(BUILD)/library.list
+	$(say) LUA $@
+	$(Q)$(LUA) tools/embed.lua $(LIBRARY_FORM) $@ $(LUA_FILES)
+
+# Changes when a file of the library comes or goes.
+$(BUILD)/library.list: always
+	@mkdir -p $(@D)
+	@echo '$(LIBRARY_FORM) $(LUA_FILES)' | cmp -s - $@ || echo '$(LIBRARY_FORM) $(LUA_FILES)' > $@
+
+$(BUILD)/bin/library.o: $(BUILD)/library.c runtime/library.h
+	@mkdir -p $(@D)
+	$(say) CC $<
+	$(Q)$(CC) $(SYNOD_CFLAGS) $(CFLAGS) -fno-pie -c -o $@ $<
 
 -include $(BIN_OBJECTS:.o=.d) $(SO_OBJECTS:.o=.d)

@@ -42,7 +42,9 @@ int64_t bind_opt_seconds_field(lua_State *L, int table, const char *field, int64
 bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool absent);
 
 /* One per file of this room, in the order of luaopen_synod_core: X(noun). */
-#define BIND_LIST(X)
+#define BIND_LIST(X)                                                                               \
+    X(process)                                                                                     \
+    X(version)
 
 #define BIND_DECLARE(noun) void bind_##noun(lua_State *L, struct vm *vm);
 BIND_LIST(BIND_DECLARE)

@@ -1,0 +1,188 @@
+-- Options are declared, parsing and help follow from the declaration.
+--
+--   { name = "store", value = "URL", env = "SYNOD_STORE", meaning = "...", default = "..." }
+--
+-- `value` names the argument in the help; without it the option is a flag. `kind` says what a value must be
+-- (see `kinds`); `choices` lists the words allowed. `default` is only shown: what an absent option means is known
+-- where it is used. The result has one field per option, with `_` for `-`, and the list `args`.
+
+local options = {}
+
+---@class cli.Option
+---@field name string         without the dashes
+---@field short? string       one letter
+---@field value? string       what the help calls the value; nil: a flag
+---@field kind? "count"|"seconds"|"size"
+---@field choices? string[]
+---@field env? string         the environment variable that is read when the option is absent
+---@field meaning string
+---@field default? string
+---@field hidden? boolean     for the program itself, not shown
+
+local SIZE_UNITS = { K = 2 ^ 10, M = 2 ^ 20, G = 2 ^ 30 }
+
+--- Each takes the text and gives the value, or nil and what was expected.
+local kinds = {
+  count = function(text)
+    local n = text:match("^%d+$") and math.tointeger(tonumber(text))
+    if n and n >= 1 then return n end
+    return nil, "a whole number from 1"
+  end,
+  seconds = function(text)
+    local digits, unit = text:match("^(%d+%.?%d*)([smh]?)$")
+    if digits then return tonumber(digits) * ({ s = 1, m = 60, h = 3600 })[unit ~= "" and unit or "s"] end
+    return nil, "a time such as 30, 1.5s or 10m"
+  end,
+  size = function(text)
+    local digits, unit = text:match("^(%d+)([KMG]?)$")
+    local n = digits and tonumber(digits) * SIZE_UNITS[unit ~= "" and unit or "M"]
+    if n and n >= 1 and n < 2 ^ 53 then return math.tointeger(n) end
+    return nil, "a size such as 64M (a plain number is megabytes)"
+  end,
+}
+
+--- The number of single-letter changes, insertions, removals and swaps between two words.
+local function distance(a, b)
+  local before, last = {}, {}
+  for j = 0, #b do last[j] = j end
+  for i = 1, #a do
+    local row = { [0] = i }
+    for j = 1, #b do
+      local same = a:byte(i) == b:byte(j)
+      row[j] = math.min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (same and 0 or 1))
+      if i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j) then
+        row[j] = math.min(row[j], before[j - 2] + 1)
+      end
+    end
+    before, last = last, row
+  end
+  return last[#b]
+end
+
+--- The word that was probably meant.
+---@param word string
+---@param words string[]
+---@return string|nil
+function options.nearest(word, words)
+  local best, best_distance = nil, math.max(1, #word // 3) + 1
+  for _, candidate in ipairs(words) do
+    local d = distance(word, candidate)
+    if d < best_distance then best, best_distance = candidate, d end
+  end
+  return best
+end
+
+local function find(rows, name, field)
+  for _, row in ipairs(rows) do
+    if row[field] == name then return row end
+  end
+end
+
+local function convert(row, text, shown)
+  if row.choices then
+    for _, choice in ipairs(row.choices) do
+      if choice == text then return text end
+    end
+    return nil, ("%s: '%s' is not one of: %s"):format(shown, text, table.concat(row.choices, ", "))
+  end
+  if not row.kind then
+    if text == "" then return nil, ("%s: its value is empty"):format(shown) end
+    return text
+  end
+  local value, expected = kinds[row.kind](text)
+  if value == nil then return nil, ("%s: '%s' is not %s"):format(shown, text, expected) end
+  return value
+end
+
+local function unknown(rows, word)
+  local known = {}
+  for _, row in ipairs(rows) do
+    if not row.hidden then known[#known + 1] = "--" .. row.name end
+  end
+  local near = options.nearest(word, known)
+  return nil, ("unknown option %s%s"):format(word, near and (", did you mean " .. near .. "?") or "")
+end
+
+--- Splits `--name=value`, `--name`, `-n`, `-n3` into the row, how it was written and the value written with it.
+local function recognise(rows, word)
+  local name, attached = word:match("^%-%-([^=]+)=?(.*)$")
+  if name then
+    local row = find(rows, name, "name")
+    return row, "--" .. name, word:find("=", 1, true) and attached or nil
+  end
+  local row = find(rows, word:sub(2, 2), "short")
+  return row, word:sub(1, 2), #word > 2 and word:sub(3) or nil
+end
+
+local function field(row) return (row.name:gsub("%-", "_")) end
+
+local function from_environment(rows, parsed)
+  for _, row in ipairs(rows) do
+    local text = row.env and parsed[field(row)] == nil and os.getenv(row.env)
+    if text and text ~= "" then
+      local value, problem = convert(row, text, "the environment variable " .. row.env)
+      if value == nil then return nil, problem end
+      parsed[field(row)] = value
+    end
+  end
+  return parsed
+end
+
+--- Takes the option at args[at] into `parsed`.
+---@return integer|nil next, string? problem
+local function take(rows, args, at, parsed)
+  local row, shown, value = recognise(rows, args[at])
+  if not row then return unknown(rows, shown) end
+  if not row.value then
+    if value then return nil, ("%s takes no value"):format(shown) end
+    parsed[field(row)] = true
+    return at + 1
+  end
+  if not value then
+    at = at + 1
+    value = args[at]
+    if not value then return nil, ("%s needs a value: %s %s"):format(shown, shown, row.value) end
+  end
+  local converted, problem = convert(row, value, shown)
+  if converted == nil then return nil, problem end
+  parsed[field(row)] = converted
+  return at + 1
+end
+
+--- Parses args[first..]. With `stop`, options end at the first word that is none: what follows is a script's own.
+---@param rows cli.Option[]
+---@param args string[]
+---@param first integer
+---@param stop? boolean
+---@return table|nil parsed, string? problem
+function options.parse(rows, args, first, stop)
+  local parsed = { args = {} }
+  local at, ended = first, false
+  while args[at] do
+    local word = args[at]
+    if ended or word == "-" or word:sub(1, 1) ~= "-" then
+      ended = ended or stop
+      parsed.args[#parsed.args + 1] = word
+      at = at + 1
+    elseif word == "--" then
+      ended, at = true, at + 1
+    else
+      local after, problem = take(rows, args, at, parsed)
+      if not after then return nil, problem end
+      at = after
+    end
+  end
+  return from_environment(rows, parsed)
+end
+
+--- Says what is wrong with how the program was called; for `return options.refuse(...)`.
+---@param problem string  what, on what, and what to do
+---@param command? string whose help to point at
+---@return integer exit_code
+function options.refuse(problem, command)
+  local topic = command and (" " .. command) or ""
+  io.stderr:write(("synod: %s\n(see: synod help%s)\n"):format(problem, topic))
+  return 2
+end
+
+return options

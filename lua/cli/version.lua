@@ -1,0 +1,28 @@
+-- synod version: what is running, down to the libraries.
+
+local VERSION = "0.1.0"
+
+-- The last five are loaded on first use: a machine without them has no Azure, and says so here.
+local LIBRARIES = { "Lua", "libuv", "SQLite", "libcurl", "OpenSSL", "libxml2", "jansson" }
+
+local version = {
+  summary = "print the version, and those of the libraries in use",
+  usage = { "" },
+  options = {},
+  VERSION = VERSION,
+}
+
+function version.run(parsed)
+  if parsed.args[1] then
+    return require("cli.options").refuse("version takes no argument: " .. parsed.args[1], "version")
+  end
+  local found = require("synod.core").versions()
+  local lines = { "synod " .. VERSION }
+  for _, name in ipairs(LIBRARIES) do
+    lines[#lines + 1] = ("  %-9s %s"):format(name, found[name] or "not installed")
+  end
+  io.write(table.concat(lines, "\n"), "\n")
+  return 0
+end
+
+return version
