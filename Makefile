@@ -13,14 +13,16 @@ WERROR  ?= $(CI)
 
 LUA       = lua5.4
 PKGCONFIG = pkg-config
+BUSTED    = $(LUA) /usr/bin/busted
+SPECS     =
 
 # Why each warning beyond -Wall -Wextra: -Wshadow and -Wconversion find real bugs in code that counts
 # bytes; the prototypes keep every function either static or declared in a header; no variable-length
 # arrays, since tasks run on stacks of fixed size.
 WARNINGS = -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
            -Wpointer-arith -Wwrite-strings $(if $(filter 1 true yes,$(WERROR)),-Werror)
-SYNOD_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -Iruntime \
-               $(shell $(PKGCONFIG) --cflags lua5.4 libuv sqlite3 libcurl libxml-2.0 2>/dev/null)
+LIBRARY_CFLAGS := $(shell $(PKGCONFIG) --cflags lua5.4 libuv sqlite3 libcurl libxml-2.0 2>/dev/null)
+SYNOD_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -Iruntime $(LIBRARY_CFLAGS)
 
 # Static: one file to copy, and a start without the dynamic linker's work.
 BIN_LIBS = -Wl,-Bstatic -llua5.4 -luv_a -lsqlite3 -Wl,-Bdynamic -lpthread -lrt -lz -lm -ldl
@@ -36,7 +38,7 @@ SO_OBJECTS  = $(patsubst runtime/%.c,$(BUILD)/pic/%.o,$(SOURCES))
 Q = $(if $(V),,@)
 say = @$(if $(V),:,printf '  %-4s %s\n')
 
-.PHONY: all help demo test clean always
+.PHONY: all help demo test deps install clean always
 .DELETE_ON_ERROR:
 
 all: $(if $(wildcard runtime/vm/task.c),$(BUILD)/synod) $(BUILD)/lib/synod/core.so ## build the program and the Lua module
@@ -44,8 +46,25 @@ all: $(if $(wildcard runtime/vm/task.c),$(BUILD)/synod) $(BUILD)/lib/synod/core.
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1	\2/p' Makefile
 
-test: all ## run every spec
-	$(LUA) /usr/bin/busted
+# What is missing is installed first; only then can make know the libraries' flags, hence the second make.
+demo: ## three instances wait for each other at a start-up barrier
+	@tools/deps build
+	@$(MAKE) --no-print-directory all
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	  $(BUILD)/synod run -n 3 --store "embedded:$$dir/demo.db" scripts/startup-barrier.lua
+
+test: ## run every spec
+	@tools/deps build test
+	@$(MAKE) --no-print-directory all
+	$(BUSTED) $(SPECS)
+
+deps: ## install what demo, test and lint need, as far as it is missing
+	@tools/deps build test lint
+
+install: all ## install the program and the Lua module (PREFIX, DESTDIR)
+	install -D -m 755 $(BUILD)/synod $(DESTDIR)$(PREFIX)/bin/synod
+	install -D -m 644 $(BUILD)/lib/synod/core.so $(DESTDIR)$(PREFIX)/lib/lua/5.4/synod/core.so
+	cd lua && find synod -name '*.lua' -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/lua/5.4/{} \;
 
 clean: ## remove what was built
 	rm -rf $(BUILD)
