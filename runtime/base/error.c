@@ -30,6 +30,30 @@ int err_status(enum err code) {
     return ENTRIES[code].status;
 }
 
+int err_exit_code(enum err code) {
+    switch (code) {
+    case ERR_UNREACHABLE:
+    case ERR_UNAUTHORIZED:
+    case ERR_AUTHENTICATION_FAILED:
+    case ERR_NEWER_VERSION:
+    case ERR_STORE_CORRUPT:
+    case ERR_STORE_FULL:
+    case ERR_STORE_READ_ONLY:
+    case ERR_STORE_FOREIGN:
+    case ERR_STORE_REMOTE:
+    case ERR_STORE_GONE:
+        return 3;
+    case ERR_TIMEOUT:
+        return 4;
+    case ERR_LEASE_LOST:
+    case ERR_FENCED:
+    case ERR_FENCE_REGRESSED:
+        return 5;
+    default:
+        return code == ERR_OK ? 0 : 1;
+    }
+}
+
 enum err err_from_word(const char *word) {
     for (int i = 0; i < ERR_COUNT; i++) {
         if (strcmp(ENTRIES[i].word, word) == 0) {

@@ -37,6 +37,8 @@
     X(UNSUPPORTED, "Unsupported", 0, "this store cannot do that", "")                              \
     X(NEWER_VERSION, "NewerVersion", 0, "it was written by a newer version of synod",              \
       "upgrade synod here first")                                                                  \
+    X(STUCK, "Stuck", 0, "every task waits and nothing can ever wake one of them",                 \
+      "look for an event that nobody sets, or a task that waits for itself")                       \
     X(NO_MEMORY, "NoMemory", 0, "memory is exhausted", "raise the memory limit")                   \
     /* commands, connections and output */                                                         \
     X(COMMAND_NOT_FOUND, "CommandNotFound", 0, "there is no such command",                         \
@@ -158,6 +160,8 @@ struct error {
 const char *err_word(enum err code);
 const char *err_sentence(enum err code);
 const char *err_advice(enum err code); /* what to do; "" when there is nothing to say */
+/* How a process ends that did not handle it: 3 the store cannot be had, 4 timed out, 5 lost, else 1. */
+int err_exit_code(enum err code);
 int err_status(enum err code);         /* the status the service usually sends with it */
 enum err err_from_word(const char *word); /* ERR_OTHER when unknown */
 

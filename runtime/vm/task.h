@@ -31,12 +31,47 @@ struct vm *task_enter_wait(lua_State *L, const char *name);
 
 struct task *task_running(struct vm *vm);
 int task_park(lua_State *L, struct vm *vm, void *arg, task_done_f done, task_cancel_f cancel);
-/* Makes a parked task ready. Once for each park; may be called before task_park was reached only by
- * work that completes at once: then do not park but push the results (see task_may_skip_park). */
+/* Makes a parked task ready. Once for each park; before task_park only when task_may_skip_park said
+ * no. */
 void task_wake(struct task *t);
 
 /* A call whose answer is there at once need not wait for it, but must not keep the others waiting for
- * ever either: true while the running task has not yet used up its turn. When false, task_wake and park. */
+ * ever either: true while the running task has not yet used up its turn. When false: task_wake the
+ * running task, then park; it goes on after the others had their turn. */
 bool task_may_skip_park(struct vm *vm);
+
+/* Replaces the function and its `nargs` arguments on top of the stack by a new, ready task. */
+struct task *task_spawn(lua_State *L, struct vm *vm, int nargs);
+/* The error on top of L's stack (popped) is raised in the task at its current or next wait, once for
+ * each call. No effect on one that has ended. */
+void task_cancel(lua_State *L, struct task *t);
+void task_detach(struct task *t); /* the run need not wait for it */
+bool task_ended(const struct task *t);
+bool task_failed(const struct task *t); /* it ended with an error */
+uint32_t task_id(const struct task *t); /* 1 is the main task */
+/* Pushes what it returned, or its error, and returns how many; the error counts as joined. */
+int task_push_results(lua_State *L, struct task *t);
+/* The userdata is being collected. */
+void task_collect(lua_State *L, struct task *t);
+
+/* Tasks that wait for the same thing, in the order they came. Zero-initialise. */
+struct waitlist {
+    struct task *first; /* of a ring */
+};
+
+/* Parks the running task in the list (NULL: in none) until it is woken or the deadline (NEVER: none)
+ * has passed. `arg` of `done` is the task. */
+int task_wait(lua_State *L, struct vm *vm, struct waitlist *list, int64_t deadline,
+              task_done_f done);
+bool task_timed_out(const struct task *t); /* in `done`: the deadline came first */
+void waitlist_wake(struct waitlist *list); /* all of them */
+/* The list of those who wait for a task's end. */
+struct waitlist *task_joiners(struct task *t);
+
+/* `coroutine` with resume, wrap, close and yield that let a wait inside a script's own coroutine pass
+ * up to its task. vm_run puts it in place and takes it away again. */
+void coroutine_library(lua_State *L, struct vm *vm); /* pushes a table of those four */
+
+#define TASK_TYPE "synod.task"
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "world/world.h"
 
 struct task;
@@ -28,11 +29,20 @@ enum { VM_MEMORY_MIN_MB = 2 };
 
 /* A Lua state whose heap is counted and may be limited; no libraries are opened. NULL: no memory. */
 lua_State *vm_state_new(void);
+void vm_state_free(lua_State *L);
 /* Bytes a script may use, 0 for no limit; false for a state that vm_state_new did not make. */
 bool vm_limit_memory(lua_State *L, size_t bytes);
+size_t vm_memory_limit(lua_State *L);
 size_t vm_memory_used(lua_State *L);
 
 struct vm *vm_new(lua_State *L); /* pushes the userdata that owns it */
+struct vm *vm_of(lua_State *L);  /* the one whose library is loaded in this state; NULL: none */
+struct world *vm_world(struct vm *vm); /* NULL outside of a run */
+
+/* How an err table is made: given from above, because errors are shown to Lua in one way only. */
+typedef void (*vm_push_error_f)(lua_State *L, const struct error *e, const char *operation,
+                                const char *target);
+void vm_set_error_form(struct vm *vm, vm_push_error_f push);
 
 /* How a run ended. */
 struct vm_end {
@@ -43,16 +53,20 @@ struct vm_end {
 
 /* Runs the function below `nargs` arguments on top of L's stack as the main task, until it and every
  * task that is not detached have ended. Leaves its results on the stack and returns their number; when
- * the run failed leaves two values, the error and its traceback (a string). The world stays the
- * caller's. Prints nothing. */
-int vm_run(struct vm *vm, struct world *w, int nargs, struct vm_end *end);
+ * the run failed leaves two values, the error and its traceback (a string, or nil). The world stays
+ * the caller's. Prints nothing. */
+int vm_run(lua_State *L, struct vm *vm, struct world *w, int nargs, struct vm_end *end);
 
-/* Let SIGINT and SIGTERM stop the runs of this process in a controlled way (otherwise they keep their
- * usual effect). Only for the process's main thread. */
-void vm_catch_signals(struct vm *vm);
+/* For a signal handler: SIGINT or SIGTERM has come. The first begins a controlled stop: the `stopping`
+ * handlers run (10 s), then all tasks are cancelled, again each second, and after 30 s the process
+ * ends; a second SIGINT ends it at once. Async-signal-safe. */
+void vm_signal(struct vm *vm, int signal);
 
-struct world *vm_world(struct vm *vm); /* NULL outside of a run */
-lua_State *vm_main_state(struct vm *vm);
+/* Begin to end the run with this exit code: every task is cancelled, so that clean-up runs (10 s). */
+void vm_exit(struct vm *vm, int code);
+
+/* The function on top of L's stack (popped) is run as a task at the beginning of a controlled stop. */
+void vm_set_stopper(lua_State *L, struct vm *vm);
 
 void vm_keep(struct vm *vm, struct vm_resource *r);
 void vm_forget(struct vm *vm, struct vm_resource *r); /* no effect when it is not kept */

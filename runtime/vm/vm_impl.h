@@ -1,0 +1,118 @@
+/* vm_impl.h -- what the files of this room share; nobody else includes it. */
+#ifndef SYNOD_VM_VM_IMPL_H
+#define SYNOD_VM_VM_IMPL_H
+
+#include <signal.h>
+#include <time.h>
+
+#include "vm/task.h"
+#include "vm/vm.h"
+
+enum {
+    TURN_SKIPS = 32,           /* answers a task may take at once before the others have a turn */
+    POLL_EVERY_US = 200,       /* the world is polled this often while tasks are always ready */
+    TICK_MS = 10,              /* of CPU time between two polls while a task computes */
+    STOP_TOTAL_S = 30,         /* a controlled stop, in all */
+    STOP_HANDLERS_S = 10,      /* of these, for the `stopping` handlers */
+    WIND_DOWN_S = 10,          /* clean-up of what is left when the main task has ended */
+    CANCEL_AGAIN_S = 1,
+};
+
+enum task_state { TASK_NEW, TASK_READY, TASK_RUNNING, TASK_PARKED, TASK_ENDED };
+
+struct task {
+    struct vm *vm;
+    lua_State *co;
+    struct task *next;        /* in the ready queue, or the ring of a waitlist; never both */
+    struct task *prev;        /* in the ring of a waitlist */
+    struct waitlist *list;    /* the one it waits in, or NULL */
+    struct task *older, *newer; /* all tasks that have not ended */
+    struct alarm alarm;
+    void *arg; /* of the wait, with its two ends */
+    task_done_f done;
+    task_cancel_f cancel;
+    struct waitlist joiners;
+    uint32_t id;
+    int anchor;         /* reference that keeps it from being collected until it ends */
+    int results;        /* how many values it left on `co` */
+    unsigned cancels;   /* still to be raised */
+    unsigned char state;
+    bool woken;         /* before it parked */
+    bool interrupted;   /* the wait was given up: raise instead of `done` */
+    bool timed_out;
+    bool detached;
+    bool failed;
+    bool joined;        /* somebody has seen its error, or nobody needs to */
+    bool was_cancelled;
+};
+
+/* A coroutine of the script that is being resumed, on the C stack of its resumer. */
+struct frame {
+    struct frame *outer;
+    bool may_wait; /* Lua can suspend all the way up to the task */
+};
+
+enum phase { PHASE_RUN, PHASE_HANDLERS, PHASE_CANCEL };
+
+struct vm {
+    lua_State *L; /* the state's main thread: only a place to push, and `from` of resumes */
+    struct world *world;
+    struct task *running;
+    struct frame *frame;
+    lua_State *volatile innermost; /* the running coroutine, for the tick's handler */
+    struct task *ready, **ready_end;
+    struct task *oldest, *newest; /* all that have not ended */
+    struct task *orphans;         /* ended with an error that nobody has joined, by `next` */
+    unsigned tasks, holding;      /* not ended; of these, not detached */
+    uint32_t next_id;
+    bool parking; /* the yield under way is a wait */
+    bool look_for_orphans;
+    int skips;
+    int64_t polled;
+    struct vm_resource *resources;
+    vm_push_error_f push_error;
+
+    /* the end of a run */
+    enum phase phase;
+    struct task *stopper;
+    struct alarm again;   /* cancel once more */
+    int64_t give_up;      /* after this, what is left is dropped */
+    bool has_fatal;       /* an orphan's error ended the run: kept in the registry */
+    bool stuck;           /* nothing could ever happen any more */
+    bool exiting;
+    int exit_code;
+    bool cut; /* somebody was cancelled by the end of the run */
+
+    /* written by the signal handler */
+    volatile sig_atomic_t signal;
+    volatile sig_atomic_t kill_at_tick;
+
+    /* hook.c */
+    bool ticking;
+    timer_t cpu_timer, wall_timer;
+    lua_State *hooked; /* whose own hook is saved here */
+    lua_Hook old_hook;
+    int old_mask, old_count;
+};
+
+/* Places in the registry: the addresses of these are the keys. */
+struct vm_keys {
+    char vm, anchors, reasons, tracebacks, fatal, stopper, stop_task;
+};
+extern const struct vm_keys VM_KEYS;
+
+/* The only way into Lua: task.c. */
+int vm_resume(struct vm *vm, lua_State *co, lua_State *from, int nargs, int *nresults);
+void task_run_ready(struct vm *vm);
+void task_interrupt(struct task *t); /* the reason, if any, is already noted */
+void task_drop(struct task *t);      /* the run ends without it */
+int task_raise_cancel(lua_State *L, struct task *t);
+
+void hook_start(struct vm *vm);
+void hook_stop(struct vm *vm);
+void hook_end_process_after(struct vm *vm, time_t seconds); /* async-signal-safe */
+
+/* Notices a signal; calls no Lua, so the hook may call it too. */
+void run_notice(struct vm *vm);
+
+#endif
