@@ -256,6 +256,22 @@ static int say_failure(lua_State *L, int exit_code) {
     return exit_code;
 }
 
+/* The one that a signal stops: a handler has nothing but what lies here. */
+static struct vm *volatile stopped_by_signal;
+
+static void on_signal(int number) {
+    int saved = errno;
+    vm_signal(stopped_by_signal, number);
+    errno = saved;
+}
+
+static void catch_signals(struct vm *vm) {
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    stopped_by_signal = vm;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
 static int run(lua_State *L, struct program *p) {
     lua_pushcfunction(L, prepare);
     lua_pushlightuserdata(L, p);
@@ -265,8 +281,8 @@ static int run(lua_State *L, struct program *p) {
     }
     struct world *world = world_real_new();
     struct vm_end end = {.exit_code = EXIT_FAILED};
-    vm_catch_signals(p->vm);
-    int results = vm_run(p->vm, world, 1, &end);
+    catch_signals(p->vm);
+    int results = vm_run(L, p->vm, world, 1, &end);
     if (end.failed) {
         return say_failure(L, end.exit_code);
     }

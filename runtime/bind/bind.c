@@ -1,8 +1,6 @@
 #include "bind/bind.h"
 
 static const char ERROR_TYPE[] = "synod.Error";
-/* Their addresses are the registry's keys of the vm's userdata and of the pointer to it. */
-static const char VM_OWNER_KEY = 'o', VM_POINTER_KEY = 'p';
 
 struct vm *bind_vm(lua_State *L) {
     return lua_touserdata(L, lua_upvalueindex(1));
@@ -208,17 +206,13 @@ bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool abs
 
 /* ---- the module ---- */
 
-/* The state's vm, made when it is first asked for. The registry keeps the userdata, so that the vm
- * outlives every function and every other userdata. */
+/* The state's vm, made when it is first asked for. */
 static struct vm *open_vm(lua_State *L) {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_POINTER_KEY);
-    struct vm *vm = lua_touserdata(L, -1);
-    lua_pop(L, 1);
+    struct vm *vm = vm_of(L);
     if (!vm) {
         vm = vm_new(L);
-        lua_rawsetp(L, LUA_REGISTRYINDEX, &VM_OWNER_KEY);
-        lua_pushlightuserdata(L, vm);
-        lua_rawsetp(L, LUA_REGISTRYINDEX, &VM_POINTER_KEY);
+        vm_set_error_form(vm, bind_push_error);
+        lua_pop(L, 1);
     }
     return vm;
 }

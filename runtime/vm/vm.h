@@ -35,7 +35,8 @@ bool vm_limit_memory(lua_State *L, size_t bytes);
 size_t vm_memory_limit(lua_State *L);
 size_t vm_memory_used(lua_State *L);
 
-struct vm *vm_new(lua_State *L); /* pushes the userdata that owns it */
+/* Pushes the userdata that owns it, which the registry keeps. */
+struct vm *vm_new(lua_State *L);
 struct vm *vm_of(lua_State *L);  /* the one whose library is loaded in this state; NULL: none */
 struct world *vm_world(struct vm *vm); /* NULL outside of a run */
 
