@@ -93,6 +93,12 @@ static int l_ended(lua_State *L) {
     return 1;
 }
 
+/* task:failed() -> boolean: it has ended with an error */
+static int l_failed(lua_State *L) {
+    lua_pushboolean(L, task_failed(check_task(L)));
+    return 1;
+}
+
 static int l_collect(lua_State *L) {
     task_collect(L, check_task(L));
     return 0;
@@ -204,7 +210,8 @@ void bind_task(lua_State *L, struct vm *vm) {
         {NULL, NULL},
     };
     static const luaL_Reg methods[] = {
-        {"join", l_join}, {"cancel", l_cancel}, {"detach", l_detach}, {"ended", l_ended}, {NULL, NULL},
+        {"join", l_join},   {"cancel", l_cancel}, {"detach", l_detach},
+        {"ended", l_ended}, {"failed", l_failed}, {NULL, NULL},
     };
     static const luaL_Reg metamethods[] = {
         {"__gc", l_collect}, {"__tostring", l_tostring}, {NULL, NULL},

@@ -231,11 +231,28 @@ struct waitlist *task_joiners(struct task *t) {
 
 /* ---- a task's own function ---- */
 
+/* An error that came out of a join is raised again by those who do not expect it: where it came from
+ * first is what a person wants to see. */
+static bool push_first_traceback(lua_State *L) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_KEYS.joined_error);
+    bool same = !lua_isnil(L, 1) && lua_rawequal(L, 1, -1);
+    lua_pop(L, 1);
+    if (same) {
+        lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_KEYS.joined_trace);
+        lua_pushliteral(L, "\njoined, and raised again:\n");
+    }
+    return same;
+}
+
 /* Keeps the traceback beside the error, which stays what it was. */
 static int note_traceback(lua_State *L) {
     struct vm *vm = vm_of(L);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_KEYS.tracebacks);
+    bool again = push_first_traceback(L);
     luaL_traceback(L, L, NULL, 1);
+    if (again) {
+        lua_concat(L, 3);
+    }
     lua_rawsetp(L, -2, vm->running);
     lua_pop(L, 1);
     return 1;
@@ -447,14 +464,28 @@ static void no_orphan(struct task *t) {
     }
 }
 
+/* Of the error joined last, for who raises it again. */
+static void note_joined(lua_State *L, struct task *t) {
+    lua_pushvalue(t->co, -1);
+    lua_xmove(t->co, L, 1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &VM_KEYS.joined_error);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_KEYS.tracebacks);
+    lua_rawgetp(L, -1, t);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &VM_KEYS.joined_trace);
+    lua_pop(L, 1);
+}
+
 int task_push_results(lua_State *L, struct task *t) {
+    luaL_checkstack(L, t->results + 4, "too many results");
+    if (!lua_checkstack(t->co, t->results + 1)) {
+        return luaL_error(L, "too many results");
+    }
+    if (t->failed) {
+        note_joined(L, t);
+    }
     if (t->failed && !t->joined) {
         t->joined = true;
         no_orphan(t);
-    }
-    luaL_checkstack(L, t->results + 1, "too many results");
-    if (!lua_checkstack(t->co, t->results)) {
-        return luaL_error(L, "too many results");
     }
     int first = lua_gettop(t->co) - t->results + 1;
     for (int i = 0; i < t->results; i++) {

@@ -97,7 +97,7 @@ struct vm {
 
 /* Places in the registry: the addresses of these are the keys. */
 struct vm_keys {
-    char vm, anchors, reasons, tracebacks, fatal, stopper, stop_task;
+    char vm, anchors, reasons, tracebacks, fatal, stopper, stop_task, joined_error, joined_trace;
 };
 extern const struct vm_keys VM_KEYS;
 
