@@ -47,6 +47,7 @@ bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool abs
     X(event)                                                                                       \
     X(clock)                                                                                       \
     X(process)                                                                                     \
+    X(output)                                                                                      \
     X(version)
 
 #define BIND_DECLARE(noun) void bind_##noun(lua_State *L, struct vm *vm);

@@ -108,9 +108,13 @@ struct vm *task_enter(lua_State *L, const char *name) {
     return vm;
 }
 
+bool task_may_wait(lua_State *L, struct vm *vm) {
+    return vm->running && lua_isyieldable(L) && (!vm->frame || vm->frame->may_wait);
+}
+
 struct vm *task_enter_wait(lua_State *L, const char *name) {
     struct vm *vm = task_enter(L, name);
-    if (!vm->running || !lua_isyieldable(L) || (vm->frame && !vm->frame->may_wait)) {
+    if (!task_may_wait(L, vm)) {
         luaL_error(L, "%s cannot wait here: Lua cannot suspend inside a callback of table.sort or "
                       "string.gsub, a finaliser, or another library's callback; wait before or after it",
                    name);

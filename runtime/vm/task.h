@@ -29,6 +29,9 @@ struct vm *task_enter(lua_State *L, const char *name);
  * callback, a finaliser), and raises a cancel that is due. Call it before anything is started. */
 struct vm *task_enter_wait(lua_State *L, const char *name);
 
+/* For what can also do without waiting: whether task_enter_wait would find Lua able to suspend. */
+bool task_may_wait(lua_State *L, struct vm *vm);
+
 struct task *task_running(struct vm *vm);
 int task_park(lua_State *L, struct vm *vm, void *arg, task_done_f done, task_cancel_f cancel);
 /* Makes a parked task ready. Once for each park; before task_park only when task_may_skip_park said

@@ -1,0 +1,119 @@
+-- What of Lua's own input and output, and of `os`, would stand in the way of the other tasks, replaced by versions that
+-- do not: print, io.write, io.output, io.stdout, io.stderr, io.popen, os.execute, os.exit.
+--
+-- A task that prints more than is read waits, and nothing is lost. Files opened with io.open stay Lua's own.
+
+local core = require "synod.core"
+
+local replacement = {}
+
+local PIECE_MAX = 1 << 20 -- bytes handed on at once
+local NAMES = { [1] = "stdout", [2] = "stderr" }
+
+local function put(fd, text)
+  for from = 1, #text, PIECE_MAX do
+    local piece = #text <= PIECE_MAX and text or text:sub(from, from + PIECE_MAX - 1)
+    while not core.output_write(fd, piece) do end -- it waits where there is no room
+  end
+end
+
+---@class synod.io.Stream: file*
+local Stream = {}
+Stream.__index = Stream
+Stream.__name = "FILE*"
+
+function Stream:__tostring() return ("file (%s)"):format(NAMES[self.fd]) end
+
+--- As file:write; waits while nobody reads. That it cannot be written is raised.
+function Stream:write(...)
+  local parts = table.pack(...)
+  for i = 1, parts.n do
+    local kind = type(parts[i])
+    if kind ~= "string" and kind ~= "number" then
+      error(("bad argument #%d to 'write' (string expected, got %s)"):format(i, kind), 2)
+    end
+    parts[i] = tostring(parts[i])
+  end
+  put(self.fd, table.concat(parts))
+  return self
+end
+
+--- Waits until all that was written has been read by whoever is at the other end.
+function Stream:flush()
+  core.output_flush(self.fd)
+  return self
+end
+
+function Stream.setvbuf() return true end
+
+function Stream.seek() return nil, "Illegal seek", 29 end
+
+function Stream.read() return nil, "Bad file descriptor", 9 end
+
+function Stream:lines() error(NAMES[self.fd] .. " cannot be read", 2) end
+
+-- As in Lua itself: the standard streams stay open.
+function Stream.close() return nil, "cannot close standard file" end
+
+local function is_stream(value) return getmetatable(value) == Stream end
+
+local function print_to(stream)
+  return function(...)
+    local parts = table.pack(...)
+    for i = 1, parts.n do parts[i] = tostring(parts[i]) end
+    put(stream.fd, table.concat(parts, "\t") .. "\n")
+  end
+end
+
+local function replace_io(library, stdout, stderr)
+  local plain = { output = library.output, type = library.type, close = library.close }
+  local current = stdout
+  library.stdout, library.stderr = stdout, stderr
+
+  function library.output(target)
+    if target == nil then return current end
+    current = is_stream(target) and target or plain.output(target)
+    return current
+  end
+
+  function library.write(...) return current:write(...) end
+
+  function library.type(value)
+    if is_stream(value) then return "file" end
+    return plain.type(value)
+  end
+
+  function library.close(file)
+    if file == nil then file = current end
+    return file:close()
+  end
+
+  function library.popen(command, mode) return require("synod.shell").popen(command, mode) end
+end
+
+local function replace_os(library)
+  function library.execute(command)
+    if command == nil then return true end
+    return require("synod.shell").execute(command)
+  end
+
+  --- Ends the run: every task is cancelled, to-be-closed variables run, then the process ends with the code.
+  function library.exit(code)
+    if code == nil or code == true then code = 0 end
+    if code == false then code = 1 end
+    core.exit(code)
+  end
+end
+
+--- Replaces them in these globals; once is enough.
+---@param globals table the _G of the state
+function replacement.install(globals)
+  if is_stream(globals.io.stdout) then return end
+  globals.io.stdout:flush()
+  local stdout, stderr = setmetatable({ fd = 1 }, Stream), setmetatable({ fd = 2 }, Stream)
+  globals.print = print_to(stdout)
+  replace_io(globals.io, stdout, stderr)
+  replace_os(globals.os)
+end
+
+return replacement

@@ -1,0 +1,379 @@
+/* output.c -- standard output, standard error and the log: world/output.h and base/log.h to Lua.
+ *
+ *     core.output_write(fd, text) -> true | false: no room, call again          waits while it is full
+ *     core.output_flush(fd)                                                     waits until it is read
+ *     core.output_is_ours() -> whether a run goes on
+ *     core.output_terminal(fd) -> boolean
+ *     core.log_write(level, message, fields)      fields: {name, value, plain, ...}, three by three
+ *     core.log_shows(level) -> boolean, core.log_configure{format =, level =, instance =}
+ *     core.log_quote(text) -> a JSON string
+ *
+ * A task that prints more than is read waits once its text is taken: a cancel there loses nothing. Where
+ * Lua cannot suspend (a table.sort callback, a finaliser) it goes on until WRITER_MAX.
+ */
+#include "bind/output.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "bind/bind.h"
+#include "world/output.h"
+
+enum { TASK_NAME_MAX = 24, EXIT_READER_GONE = 128 + SIGPIPE };
+
+struct stream {
+    struct output output;
+    struct waitlist full; /* tasks that printed too much */
+    struct waitlist dry;  /* tasks that wait until all is read */
+};
+
+struct outputs {
+    struct vm *vm;
+    struct vm_resource resource;
+    bool attached;
+    bool reader_gone; /* the run was asked to end because of it */
+    bool told;        /* the script has seen the failure of standard output */
+    uint64_t dropped; /* log lines, since the last that was written */
+    struct log log;
+    struct stream streams[2]; /* standard output, standard error */
+};
+
+static const char OUTPUTS; /* its address is the key in the registry */
+
+static struct outputs *outputs_of(lua_State *L) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &OUTPUTS);
+    struct outputs *all = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return all;
+}
+
+static void outputs_detach(struct vm_resource *r) {
+    struct outputs *all = container_of(r, struct outputs, resource);
+    all->attached = false;
+    output_detach(&all->streams[0].output);
+    output_detach(&all->streams[1].output);
+}
+
+/* From the first output of a run to its end the world writes it. */
+static struct outputs *outputs_enter(lua_State *L) {
+    struct outputs *all = outputs_of(L);
+    struct world *w = vm_world(all->vm);
+    if (w && !all->attached) {
+        all->attached = true;
+        output_attach(&all->streams[0].output, w);
+        output_attach(&all->streams[1].output, w);
+        vm_keep(all->vm, &all->resource);
+    }
+    return all;
+}
+
+static struct stream *check_stream(lua_State *L, struct outputs *all) {
+    lua_Integer fd = luaL_checkinteger(L, 1);
+    luaL_argcheck(L, fd == STDOUT_FILENO || fd == STDERR_FILENO, 1, "1 or 2 expected");
+    return &all->streams[fd - STDOUT_FILENO];
+}
+
+static void stream_room(struct output *o) {
+    struct stream *s = container_of(o, struct stream, output);
+    waitlist_wake(&s->full);
+    if (writer_pending(&o->writer) == 0) {
+        waitlist_wake(&s->dry);
+    }
+}
+
+static void stream_stalled(struct output *o) {
+    struct outputs *all = o->owner;
+    static const char warning[] =
+        "synod: standard output has not been read for 10 s, and what prints there waits: read it, send "
+        "it to a file, or end this program\n";
+    if (o == &all->streams[0].output) {
+        output_put(&all->streams[1].output, warning, sizeof warning - 1);
+    }
+}
+
+/* ---- writing ---- */
+
+/* Nobody will ever read what is printed: an end without noise, as SIGPIPE would have made it. */
+static int reader_gone(lua_State *L, struct outputs *all) {
+    bool first = !all->reader_gone;
+    all->reader_gone = true;
+    if (first && vm_world(all->vm)) {
+        vm_exit(all->vm, EXIT_READER_GONE);
+        if (task_may_wait(L, all->vm)) {
+            task_enter_wait(L, "print"); /* raises the cancel that has just become due */
+        }
+    }
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+static int write_failed(lua_State *L, struct outputs *all, const struct stream *s) {
+    int error = output_error(&s->output);
+    if (s == &all->streams[1]) {
+        lua_pushboolean(L, 1); /* there is nowhere left to say so */
+        return 1;
+    }
+    if (error == EPIPE) {
+        return reader_gone(L, all);
+    }
+    all->told = true;
+    return luaL_error(L, "standard output cannot be written: %s", strerror(error));
+}
+
+static int taken(lua_State *L, void *arg) {
+    (void)arg;
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+static int no_room(lua_State *L, void *arg) {
+    (void)arg;
+    lua_pushboolean(L, 0);
+    return 1;
+}
+
+static int wait_for_room(lua_State *L, struct outputs *all, struct stream *s, bool was_taken) {
+    if (vm_world(all->vm) && task_may_wait(L, all->vm)) {
+        task_enter_wait(L, "print");
+        return task_wait(L, all->vm, &s->full, NEVER, was_taken ? taken : no_room);
+    }
+    if (was_taken) {
+        return taken(L, NULL);
+    }
+    return luaL_error(L, "%d MiB were printed that nobody has read, and Lua cannot wait here (a "
+                         "callback of table.sort or string.gsub, a finaliser): print less there",
+                      WRITER_MAX >> 20);
+}
+
+static int l_output_write(lua_State *L) {
+    struct outputs *all = outputs_enter(L);
+    struct stream *s = check_stream(L, all);
+    size_t len;
+    const char *text = luaL_checklstring(L, 2, &len);
+    bool kept = output_put(&s->output, text, len);
+    if (output_error(&s->output)) {
+        return write_failed(L, all, s);
+    }
+    if (!kept || output_is_full(&s->output)) {
+        return wait_for_room(L, all, s, kept);
+    }
+    return taken(L, NULL);
+}
+
+static int l_output_flush(lua_State *L) {
+    struct outputs *all = outputs_enter(L);
+    struct stream *s = check_stream(L, all);
+    output_flush(&s->output);
+    if (output_error(&s->output)) {
+        return write_failed(L, all, s);
+    }
+    if (writer_pending(&s->output.writer) == 0 || !task_may_wait(L, all->vm)) {
+        return taken(L, NULL);
+    }
+    task_enter_wait(L, "flush");
+    return task_wait(L, all->vm, &s->dry, NEVER, taken);
+}
+
+static int l_output_is_ours(lua_State *L) {
+    lua_pushboolean(L, vm_world(outputs_of(L)->vm) != NULL);
+    return 1;
+}
+
+static int l_output_terminal(lua_State *L) {
+    lua_pushboolean(L, writer_is_terminal(&check_stream(L, outputs_of(L))->output.writer));
+    return 1;
+}
+
+/* ---- the log ---- */
+
+static int64_t wall_now(struct vm *vm) {
+    if (vm_world(vm)) {
+        return world_wall(vm_world(vm));
+    }
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static const char *task_name(struct vm *vm, char out[TASK_NAME_MAX]) {
+    struct task *t = vm_world(vm) ? task_running(vm) : NULL;
+    if (!t || task_id(t) == 1) {
+        return "main";
+    }
+    snprintf(out, TASK_NAME_MAX, "task-%u", task_id(t));
+    return out;
+}
+
+/* Never waits: a line for which there is no room is counted, and the next that finds room says so. */
+static void log_put(struct outputs *all, struct log_line *line) {
+    struct output *err = &all->streams[1].output;
+    log_end(line);
+    if (output_is_full(err) || !output_put(err, line->text.data, line->text.len)) {
+        all->dropped++;
+    }
+    log_line_release(line);
+}
+
+static void log_dropped(struct outputs *all) {
+    if (all->dropped == 0 || output_is_full(&all->streams[1].output)) {
+        return;
+    }
+    static const char message[] = "log lines were dropped: standard error was not read";
+    struct log_line line;
+    char count[32];
+    snprintf(count, sizeof count, "%llu", (unsigned long long)all->dropped);
+    all->dropped = 0;
+    log_begin(&line, &all->log, LOG_WARN, wall_now(all->vm), "main", message, sizeof message - 1);
+    log_field_plain(&line, "count", count);
+    log_put(all, &line);
+}
+
+static enum log_level check_level(lua_State *L) {
+    enum log_level level = LOG_INFO;
+    luaL_argcheck(L, log_level_parse(luaL_checkstring(L, 1), &level), 1, "no such level");
+    return level;
+}
+
+static void log_add_fields(lua_State *L, struct log_line *line, int fields) {
+    lua_Integer n = luaL_len(L, fields);
+    for (lua_Integer i = 1; i + 2 <= n; i += 3) {
+        size_t len;
+        lua_geti(L, fields, i);
+        lua_geti(L, fields, i + 1);
+        lua_geti(L, fields, i + 2);
+        const char *name = luaL_checkstring(L, -3);
+        const char *value = luaL_checklstring(L, -2, &len);
+        if (lua_toboolean(L, -1)) {
+            log_field_plain(line, name, value);
+        } else {
+            log_field_text(line, name, value, len);
+        }
+        lua_pop(L, 3);
+    }
+}
+
+static int l_log_write(lua_State *L) {
+    struct outputs *all = outputs_enter(L);
+    enum log_level level = check_level(L);
+    size_t len;
+    const char *message = luaL_checklstring(L, 2, &len);
+    luaL_checktype(L, 3, LUA_TTABLE);
+    char name[TASK_NAME_MAX];
+    struct log_line line;
+    log_dropped(all);
+    log_begin(&line, &all->log, level, wall_now(all->vm), task_name(all->vm, name), message, len);
+    log_add_fields(L, &line, 3);
+    log_put(all, &line);
+    return 0;
+}
+
+static int l_log_shows(lua_State *L) {
+    lua_pushboolean(L, check_level(L) >= outputs_of(L)->log.level);
+    return 1;
+}
+
+static int l_log_configure(lua_State *L) {
+    struct log *log = &outputs_of(L)->log;
+    luaL_checktype(L, 1, LUA_TTABLE);
+    const char *format = bind_opt_string_field(L, 1, "format", NULL);
+    const char *level = bind_opt_string_field(L, 1, "level", NULL);
+    const char *instance = bind_opt_string_field(L, 1, "instance", NULL);
+    luaL_argcheck(L, !format || log_format_parse(format, &log->format), 1, "no such format");
+    luaL_argcheck(L, !level || log_level_parse(level, &log->level), 1, "no such level");
+    if (instance) {
+        snprintf(log->instance, sizeof log->instance, "%s", instance);
+    }
+    return 0;
+}
+
+static int l_log_quote(lua_State *L) {
+    size_t len;
+    const char *s = luaL_checklstring(L, 1, &len);
+    struct buf out;
+    buf_init(&out, LOG_LINE_MAX);
+    log_json_text(&out, s, len < LOG_LINE_MAX / 8 ? len : LOG_LINE_MAX / 8);
+    lua_pushlstring(L, buf_str(&out), out.len);
+    buf_release(&out);
+    return 1;
+}
+
+/* ---- the process ---- */
+
+int bind_output_error(lua_State *L, bool *told) {
+    struct outputs *all = outputs_of(L);
+    *told = all->told;
+    return output_error(&all->streams[0].output);
+}
+
+static int outputs_collect(lua_State *L) {
+    struct outputs *all = lua_touserdata(L, 1);
+    if (all->attached) {
+        vm_forget(all->vm, &all->resource);
+    }
+    output_release(&all->streams[0].output);
+    output_release(&all->streams[1].output);
+    return 0;
+}
+
+/* Writing to a pipe or socket that nobody reads is to be an error, not the end of the process. A handler
+ * that somebody has set stays. */
+static void ignore_sigpipe(void) {
+    struct sigaction now;
+    if (sigaction(SIGPIPE, NULL, &now) == 0 && now.sa_handler == SIG_DFL) {
+        signal(SIGPIPE, SIG_IGN);
+    }
+}
+
+static void log_defaults(struct log *log, const struct output *err) {
+    const char *term = getenv("TERM");
+    const char *plain = getenv("NO_COLOR");
+    const char *instance = getenv("SYNOD_INSTANCE");
+    log->level = LOG_INFO;
+    log->color = writer_is_terminal(&err->writer) && !(plain && *plain) && term &&
+                 strcmp(term, "dumb") != 0;
+    snprintf(log->instance, sizeof log->instance, "%s", instance ? instance : "");
+}
+
+static void push_outputs(lua_State *L, struct vm *vm) {
+    struct outputs *all = lua_newuserdatauv(L, sizeof *all, 0);
+    memset(all, 0, sizeof *all);
+    all->vm = vm;
+    all->resource.close = outputs_detach;
+    for (int i = 0; i < 2; i++) {
+        struct output *o = &all->streams[i].output;
+        output_init(o, STDOUT_FILENO + i, i == 1);
+        o->room = stream_room;
+        o->stalled = stream_stalled;
+        o->owner = all;
+    }
+    log_defaults(&all->log, &all->streams[1].output);
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, outputs_collect);
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &OUTPUTS);
+}
+
+void bind_output(lua_State *L, struct vm *vm) {
+    static const luaL_Reg functions[] = {
+        {"output_write", l_output_write}, /* waits */
+        {"output_flush", l_output_flush}, /* waits */
+        {"output_is_ours", l_output_is_ours},
+        {"output_terminal", l_output_terminal},
+        {"log_write", l_log_write},
+        {"log_shows", l_log_shows},
+        {"log_configure", l_log_configure},
+        {"log_quote", l_log_quote},
+        {NULL, NULL},
+    };
+    ignore_sigpipe();
+    push_outputs(L, vm);
+    bind_functions(L, vm, functions);
+}
