@@ -142,7 +142,7 @@ function task.every(seconds, fn)
   return core.spawn(function()
     local turn = 0
     while true do
-      turn = math.max(turn + 1, (core.instant() - start_at) // period)
+      turn = math.max(turn + 1, (core.instant() - start_at + period - 1) // period)
       core.sleep_until(start_at + turn * period)
       fn()
     end

@@ -62,8 +62,8 @@ static void push_cancel_error(lua_State *L, int arg) {
         return;
     }
     struct error e;
-    error_set(&e, ERR_CANCELLED, lua_type(L, arg) == LUA_TSTRING ? "%s" : NULL,
-              lua_tostring(L, arg));
+    const char *why = lua_type(L, arg) == LUA_TSTRING ? lua_tostring(L, arg) : NULL;
+    error_set(&e, ERR_CANCELLED, why ? "%s" : NULL, why);
     bind_push_error(L, &e, NULL, NULL);
     lua_pushvalue(L, arg);
     lua_setfield(L, -2, "reason");
