@@ -13,7 +13,9 @@ WERROR  ?= $(CI)
 
 LUA       = lua5.4
 PKGCONFIG = pkg-config
-BUSTED    = $(LUA) /usr/bin/busted
+BUSTED    = $(LUA_PROGRAM) /usr/bin/busted
+LUA_PROGRAM = $(shell command -v $(LUA))
+LOADER    = $(shell readelf -p .interp $(LUA_PROGRAM) 2>/dev/null | grep -o '/lib[^ ]*')
 SPECS     =
 
 # Why each warning beyond -Wall -Wextra: -Wshadow and -Wconversion find real bugs in code that counts
@@ -29,16 +31,19 @@ BIN_LIBS = -Wl,-Bstatic -llua5.4 -luv_a -lsqlite3 -Wl,-Bdynamic -lpthread -lrt -
 SO_LIBS  = -luv -lsqlite3 -lpthread -lrt -lm -ldl
 
 SOURCES   = $(sort $(wildcard runtime/*/*.c))
+C_FILES   = $(wildcard runtime/*.c runtime/*.h runtime/*/*.c runtime/*/*.h)
 LUA_FILES = $(sort $(shell find lua -name '*.lua'))
 
 BIN_OBJECTS = $(patsubst runtime/%.c,$(BUILD)/bin/%.o,$(SOURCES) runtime/main.c) $(BUILD)/bin/library.o
 SO_OBJECTS  = $(patsubst runtime/%.c,$(BUILD)/pic/%.o,$(SOURCES))
+ASAN_OBJECTS = $(patsubst runtime/%.c,$(BUILD)/asan/%.o,$(SOURCES))
+ASAN_MAIN    = $(BUILD)/asan/main.o $(BUILD)/asan/library.o
 
 # Each step says one line; V=1 shows the commands.
 Q = $(if $(V),,@)
 say = @$(if $(V),:,printf '  %-4s %s\n')
 
-.PHONY: all help demo test deps install clean always
+.PHONY: all help demo test lint format asan deps install clean always
 .DELETE_ON_ERROR:
 
 all: $(if $(wildcard runtime/vm/task.c),$(BUILD)/synod) $(BUILD)/lib/synod/core.so ## build the program and the Lua module
@@ -57,6 +62,25 @@ test: ## run every spec
 	@tools/deps build test
 	@$(MAKE) --no-print-directory all
 	$(BUSTED) $(SPECS)
+
+lint: ## check the layout of C, Lua, and the rules of the house
+	@tools/deps build lint
+	clang-format --dry-run -Werror $(C_FILES)
+	luacheck --quiet .
+	$(LUA) tools/lint.lua
+
+format: ## lay the C files out as lint wants them
+	clang-format -i $(C_FILES)
+
+# The program and the module again, in their own folder, watched by the sanitizers. lua5.4 itself is not
+# built so: the loader preloads the sanitizer's library, for it alone and not for what the specs start.
+asan: ## run the specs under the address, leak and undefined behaviour sanitizers
+	@tools/deps build test
+	@$(MAKE) --no-print-directory $(BUILD)/asan/synod $(BUILD)/asan/lib/synod/core.so
+	SYNOD_BIN=$(BUILD)/asan/synod SYNOD_LIB=$(BUILD)/asan/lib SYNOD_ASAN=1 \
+	  ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:exitcode=86 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:exitcode=86 \
+	  LSAN_OPTIONS=suppressions=tools/leaks.txt:print_suppressions=0 \
+	  $(LOADER) --preload $(shell $(CC) -print-file-name=libasan.so) $(BUSTED) $(SPECS)
 
 deps: ## install what demo, test and lint need, as far as it is missing
 	@tools/deps build test lint
@@ -88,6 +112,26 @@ $(BUILD)/pic/%.o: runtime/%.c Makefile
 	$(say) CC $<
 	$(Q)$(CC) $(SYNOD_CFLAGS) $(CFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+
+$(BUILD)/asan/synod: $(ASAN_OBJECTS) $(ASAN_MAIN)
+	$(say) LINK $@
+	$(Q)$(CC) $(SANITIZE) -rdynamic $(LDFLAGS) -o $@ $^ $(BIN_LIBS)
+
+$(BUILD)/asan/lib/synod/core.so: $(ASAN_OBJECTS)
+	@mkdir -p $(@D)
+	$(say) LINK $@
+	$(Q)$(CC) -shared $(SANITIZE) $(LDFLAGS) -o $@ $^ $(SO_LIBS)
+
+$(BUILD)/asan/%.o: runtime/%.c Makefile
+	@mkdir -p $(@D)
+	$(say) CC $<
+	$(Q)$(CC) $(SYNOD_CFLAGS) -O1 -g $(SANITIZE) -fPIC -MMD -MP -c -o $@ $<
+
+$(BUILD)/asan/library.o: $(BUILD)/library.c runtime/library.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SYNOD_CFLAGS) -fPIC -c -o $@ $<
+
 # The Lua library inside the program: bytecode, which starts in less time than text.
 LIBRARY_FORM ?= bytecode
 $(BUILD)/library.c: tools/embed.lua $(LUA_FILES) $(BUILD)/library.list
@@ -104,4 +148,4 @@ $(BUILD)/bin/library.o: $(BUILD)/library.c runtime/library.h
 	$(say) CC $<
 	$(Q)$(CC) $(SYNOD_CFLAGS) $(CFLAGS) -fno-pie -c -o $@ $<
 
--include $(BIN_OBJECTS:.o=.d) $(SO_OBJECTS:.o=.d)
+-include $(BIN_OBJECTS:.o=.d) $(SO_OBJECTS:.o=.d) $(ASAN_OBJECTS:.o=.d) $(ASAN_MAIN:.o=.d)

@@ -31,9 +31,9 @@ enum {
 
 struct program {
     int argc;
-    char **argv;        /* copies: the process's own are overwritten where they hold a secret */
+    char **argv;         /* copies: the process's own are overwritten where they hold a secret */
     const char *lua_dir; /* SYNOD_LUA_DIR: the library comes from there and not from the program */
-    struct buf store;   /* the store's URL where a supervisor handed one down, else empty */
+    struct buf store;    /* the store's URL where a supervisor handed one down, else empty */
     struct vm *vm;
 };
 

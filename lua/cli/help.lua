@@ -70,7 +70,8 @@ function help.command(name)
   local command = require("cli." .. name)
   local out = { "synod " .. name .. ": " .. command.summary .. "\n\n" }
   for i, line in ipairs(command.usage) do
-    out[#out + 1] = (i == 1 and "usage: " or "       ") .. "synod " .. name .. (line ~= "" and " " or "") .. line .. "\n"
+    local words = line ~= "" and name .. " " .. line or name
+    out[#out + 1] = (i == 1 and "usage: " or "       ") .. "synod " .. words .. "\n"
   end
   if #command.options > 0 then out[#out + 1] = "\noptions:\n" end
   for _, row in ipairs(command.options) do

@@ -14,7 +14,7 @@
 
 local options = require "cli.options"
 
-local COMMANDS = { "run", "store", "help", "version" }
+local COMMANDS = { "run", "help", "version" }
 
 local function is_command(word)
   for _, name in ipairs(COMMANDS) do
@@ -38,7 +38,8 @@ local function unknown(word)
       near and (", did you mean " .. near .. "?") or ""))
   end
   local near = options.nearest(word, COMMANDS)
-  local hint = near and ("did you mean 'synod " .. near .. "'?") or "a script is given by its file name, such as ./" .. word
+  local hint = near and ("did you mean 'synod " .. near .. "'?")
+    or "a script is given by its file name, such as ./" .. word
   return options.refuse(("unknown command '%s': %s"):format(word, hint))
 end
 

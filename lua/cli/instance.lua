@@ -53,7 +53,8 @@ function instance.of(parsed, script)
   if not who then return nil, problem end
   who.count, who.deployment = parsed.instances, parsed.deployment
   if who.count and who.ordinal and who.ordinal >= who.count then
-    return nil, ("--instance %s: the ordinal must be below --instances %d (ordinals start at 0)"):format(who.id, who.count)
+    return nil, ("--instance %s: the ordinal must be below --instances %d (ordinals start at 0)")
+      :format(who.id, who.count)
   end
   return who
 end

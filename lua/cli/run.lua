@@ -45,7 +45,7 @@ function run.run(parsed)
   if not script then return options.refuse("no script given: synod run SCRIPT [ARG...]", "run") end
   local limit = parsed.memory_limit
   if limit and limit < MEMORY_MIN then
-    return options.refuse(("--memory-limit: %d bytes are too few to run anything, give 2M or more"):format(limit), "run")
+    return options.refuse(("--memory-limit: %d bytes are too few, give 2M or more"):format(limit), "run")
   end
   if parsed.n and (parsed.instance or parsed.instances) then
     return options.refuse("-n makes and numbers the instances itself: leave --instance and --instances out", "run")

@@ -27,7 +27,7 @@ function source.load(path)
       :format(path, problem), USAGE
   end
   if text:sub(1, 4) == "\27Lua" then
-    return nil, ("'%s' is Lua bytecode, and only Lua text is run; give the source it was compiled from"):format(path), USAGE
+    return nil, ("'%s' is Lua bytecode, and only text is run; give the source it was compiled from"):format(path), USAGE
   end
   local chunk, syntax = load(without_shebang(text), "@" .. path, "t")
   if not chunk then return nil, syntax .. " (a syntax error; nothing was run)", FAILED end

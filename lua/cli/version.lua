@@ -12,6 +12,13 @@ local version = {
   VERSION = VERSION,
 }
 
+--- The number in what a library calls its version: "OpenSSL 3.0.22 25 Aug", "20914" (libxml2's way of writing 2.9.14).
+local function number(text)
+  local whole = math.tointeger(tonumber(text))
+  if whole then return ("%d.%d.%d"):format(whole // 10000, whole // 100 % 100, whole % 100) end
+  return text:match("%d+%.[%d.]+%w*") or text
+end
+
 function version.run(parsed)
   if parsed.args[1] then
     return require("cli.options").refuse("version takes no argument: " .. parsed.args[1], "version")
@@ -19,7 +26,7 @@ function version.run(parsed)
   local found = require("synod.core").versions()
   local lines = { "synod " .. VERSION }
   for _, name in ipairs(LIBRARIES) do
-    lines[#lines + 1] = ("  %-9s %s"):format(name, found[name] or "not installed")
+    lines[#lines + 1] = ("  %-9s %s"):format(name, found[name] and number(found[name]) or "not installed")
   end
   io.write(table.concat(lines, "\n"), "\n")
   return 0
