@@ -35,6 +35,7 @@ struct program {
     const char *lua_dir; /* SYNOD_LUA_DIR: the library comes from there and not from the program */
     struct buf store;    /* the store's URL where a supervisor handed one down, else empty */
     struct vm *vm;
+    struct world *world;
 };
 
 /* ---- secrets ---- */
@@ -279,10 +280,10 @@ static int run(lua_State *L, struct program *p) {
         lua_pushnil(L);
         return say_failure(L, EXIT_FAILED);
     }
-    struct world *world = world_real_new();
+    p->world = world_real_new();
     struct vm_end end = {.exit_code = EXIT_FAILED};
     catch_signals(p->vm);
-    int results = vm_run(L, p->vm, world, 1, &end);
+    int results = vm_run(L, p->vm, p->world, 1, &end);
     if (end.failed) {
         return say_failure(L, end.exit_code);
     }
@@ -290,6 +291,26 @@ static int run(lua_State *L, struct program *p) {
         return (int)lua_tointeger(L, -results);
     }
     return end.exit_code;
+}
+
+/* Under the sanitizers everything is given back first, so that what is left was lost. */
+static _Noreturn void leave(lua_State *L, struct program *p, int exit_code) {
+#ifdef __SANITIZE_ADDRESS__
+    vm_state_free(L);
+    if (p->world) {
+        world_free(p->world);
+    }
+    buf_release(&p->store);
+    for (int i = 0; i < p->argc; i++) {
+        free(p->argv[i]);
+    }
+    free(p->argv);
+    exit(exit_code);
+#else
+    (void)L;
+    (void)p;
+    _exit(exit_code);
+#endif
 }
 
 int main(int argc, char **argv) {
@@ -307,5 +328,5 @@ int main(int argc, char **argv) {
         fprintf(stderr, "synod: the output could not be written: %s\n", strerror(errno));
         exit_code = EXIT_FAILED;
     }
-    _exit(exit_code);
+    leave(L, &program, exit_code);
 }
