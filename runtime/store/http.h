@@ -32,10 +32,11 @@
 struct http;
 
 enum {
-    HTTP_ACTIVE_MAX = 64,                /* requests on the way at once, and connections kept */
-    HTTP_FIELDS_MAX = 64 * 1024,         /* bytes of all header lines of one request */
-    HTTP_HEADERS_MAX = 64 * 1024,        /* bytes of all header lines of one answer */
-    HTTP_BODY_MAX = 256 * 1024 * 1024,   /* bytes of an answer's body, unless told less */
+    HTTP_ACTIVE_MAX = 64,              /* requests on the way at once, and connections kept */
+    HTTP_QUEUED_MAX = 100 * 1000,      /* requests that wait their turn */
+    HTTP_FIELDS_MAX = 64 * 1024,       /* bytes of all header lines of one request */
+    HTTP_HEADERS_MAX = 64 * 1024,      /* bytes of all header lines of one answer */
+    HTTP_BODY_MAX = 256 * 1024 * 1024, /* bytes of an answer's body, unless told less */
     HTTP_REDIRECTS_MAX = 10,
 };
 
@@ -57,11 +58,15 @@ struct http_call {
                          AnswerTooLarge, InvalidInput (the url) */
     bool sent;        /* the request may have reached the server */
     int status;
-    struct pairs headers; /* of the last answer; names in lower case, several of a name as they came */
-    struct buf answer;    /* the body; never failed when err is ERR_OK */
+    struct pairs
+        headers;       /* of the last answer; names in lower case, several of a name as they came */
+    struct buf answer; /* the body; never failed when err is ERR_OK */
 
-    struct http_run *run;           /* http.c's */
-    struct http_call *prev, *next;  /* http.c's */
+    /* http.c's own */
+    struct http *http; /* NULL when it is not under way */
+    struct http_run *run;
+    struct http_call *prev, *next;
+    struct alarm alarm;
 };
 
 /* NULL and err when libcurl cannot be had. */
@@ -72,9 +77,13 @@ void http_free(struct http *h);
 void http_call_init(struct http_call *c);
 void http_call_release(struct http_call *c); /* not while it is under way */
 void http_call_clear(struct http_call *c);   /* as after init, memory kept */
-/* Adds a header line. False when the name or the value cannot stand in one (a control character), or
- * they do not fit. */
+/* Adds a header line. False when the name is not one, when the value cannot stand in a line (a control
+ * character), or when they do not fit. */
 bool http_call_field(struct http_call *c, const char *name, const char *value);
+
+/* "host:port" of the call's URL, for people: its length, and where it starts. Without what may stand
+ * before an "@", which may be a password. */
+int http_call_host(const struct http_call *c, const char **start);
 
 void http_start(struct http *h, struct http_call *c);
 void http_abort(struct http *h, struct http_call *c); /* no effect when it is not under way */

@@ -60,7 +60,8 @@ enum library { LIBRARY_LIST(LIBRARY_ENUM) LIBRARY_COUNT };
     X(xmlTextReaderConstLocalName)                                                                 \
     X(xmlTextReaderConstValue)                                                                     \
     X(xmlTextReaderDepth)                                                                          \
-    X(xmlTextReaderGetAttribute)                                                                   \
+    X(xmlTextReaderMoveToAttribute)                                                                \
+    X(xmlTextReaderMoveToElement)                                                                  \
     X(xmlTextReaderIsEmptyElement)                                                                 \
     X(xmlTextReaderNodeType)                                                                       \
     X(xmlTextReaderRead)                                                                           \

@@ -1,0 +1,134 @@
+/* azure.c -- the transport over Azure Blob Storage: attempts in, HTTP requests out, and back.
+ *
+ * It knows no retries: libcurl is kept from repeating writes on its own (http.c), so that one attempt is
+ * at most one request on the wire.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "store/azure_impl.h"
+
+static struct azure *azure_of(struct transport *t) {
+    return container_of(t, struct azure, base);
+}
+
+static void call_free(struct azure_call *call) {
+    http_call_release(&call->http);
+    buf_release(&call->url);
+    free(call);
+}
+
+static struct azure_call *call_take(struct azure *az) {
+    struct azure_call *call = az->spare;
+    if (call) {
+        az->spare = call->next;
+        az->spare_count--;
+        http_call_clear(&call->http);
+        return call;
+    }
+    call = xcalloc(1, sizeof *call);
+    call->azure = az;
+    http_call_init(&call->http);
+    buf_init(&call->url, AZURE_URL_MAX);
+    return call;
+}
+
+/* Large answers are not kept for the next call. */
+static void call_give_back(struct azure_call *call) {
+    struct azure *az = call->azure;
+    if (az->spare_count >= AZURE_SPARE_CALLS_MAX) {
+        call_free(call);
+        return;
+    }
+    if (call->http.answer.cap > AZURE_SPARE_ANSWER_MAX) {
+        buf_release(&call->http.answer);
+    }
+    call->next = az->spare;
+    az->spare = call;
+    az->spare_count++;
+}
+
+static void finish(struct azure_call *call) {
+    struct attempt *a = call->attempt;
+    a->sent = call->http.sent;
+    a->impl = NULL;
+    call_give_back(call);
+    a->done(a);
+}
+
+static void on_answer(struct http_call *http) {
+    struct azure_call *call = container_of(http, struct azure_call, http);
+    if (http->err.code == ERR_OK) {
+        azure_reply_fill(call->azure, call);
+    } else {
+        call->attempt->reply->err = http->err;
+    }
+    finish(call);
+}
+
+static void azure_send(struct transport *t, struct attempt *a) {
+    struct azure *az = azure_of(t);
+    struct azure_call *call = call_take(az);
+    call->attempt = a;
+    a->impl = call;
+    error_clear(&a->reply->err);
+    if (!azure_request_build(az, call, &a->reply->err)) {
+        finish(call);
+        return;
+    }
+    call->http.deadline = a->deadline;
+    call->http.done = on_answer;
+    http_start(az->http, &call->http);
+}
+
+static void azure_drop(struct transport *t, struct attempt *a) {
+    struct azure *az = azure_of(t);
+    struct azure_call *call = a->impl;
+    if (call) {
+        http_abort(az->http, &call->http);
+        error_set(&a->reply->err, ERR_CANCELLED, NULL);
+        finish(call);
+    }
+}
+
+static void azure_free(struct transport *t) {
+    struct azure *az = azure_of(t);
+    http_free(az->http);
+    while (az->spare) {
+        struct azure_call *call = az->spare;
+        az->spare = call->next;
+        call_free(call);
+    }
+    xml_free(az->xml);
+    account_release(&az->account);
+    buf_release(&az->text);
+    buf_release(&az->authorization);
+    free(az);
+}
+
+static const struct transport_ops AZURE = {
+    .kind = "azure",
+    .send = azure_send,
+    .drop = azure_drop,
+    .free = azure_free,
+};
+
+struct transport *transport_azure_new(struct world *w, const char *connection_string,
+                                      struct error *err) {
+    struct azure *az = xcalloc(1, sizeof *az);
+    az->base.ops = &AZURE;
+    az->base.world = w;
+    az->date_second = UNSET;
+    buf_init(&az->text, SIGN_TEXT_MAX);
+    buf_init(&az->authorization, SIGN_TEXT_MAX);
+    if (account_parse(&az->account, connection_string, err)) {
+        az->http = http_new(w, err);
+        if (az->http) {
+            return &az->base;
+        }
+    }
+    account_release(&az->account);
+    free(az);
+    return NULL;
+}

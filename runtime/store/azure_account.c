@@ -1,0 +1,250 @@
+#include "store/azure_account.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* The emulator's account and key are the same everywhere, and public. */
+#define EMULATOR_ACCOUNT "devstoreaccount1"
+#define EMULATOR_KEY                                                                               \
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+enum { EMULATOR_PORT = 10000 }; /* blobs; queues and tables have the next two */
+
+#define PART_LIST(X)                                                                               \
+    X(USE_DEVELOPMENT, "UseDevelopmentStorage")                                                    \
+    X(DEVELOPMENT_PROXY, "DevelopmentStorageProxyUri")                                             \
+    X(PROTOCOL, "DefaultEndpointsProtocol")                                                        \
+    X(NAME, "AccountName")                                                                         \
+    X(KEY, "AccountKey")                                                                           \
+    X(SUFFIX, "EndpointSuffix")                                                                    \
+    X(BLOB, "BlobEndpoint")                                                                        \
+    X(QUEUE, "QueueEndpoint")                                                                      \
+    X(TABLE, "TableEndpoint")                                                                      \
+    X(FILE, "FileEndpoint")                                                                        \
+    X(BLOB_SECONDARY, "BlobSecondaryEndpoint")                                                     \
+    X(QUEUE_SECONDARY, "QueueSecondaryEndpoint")                                                   \
+    X(TABLE_SECONDARY, "TableSecondaryEndpoint")                                                   \
+    X(FILE_SECONDARY, "FileSecondaryEndpoint")                                                     \
+    X(SAS, "SharedAccessSignature")
+
+#define PART_ENUM(name, word) PART_##name,
+#define PART_WORD(name, word) word,
+enum part { PART_LIST(PART_ENUM) PART_COUNT };
+static const char *const PART_WORDS[] = {PART_LIST(PART_WORD)};
+
+/* A stretch of the connection string, which is not copied: nothing is left to wipe. */
+struct piece {
+    const char *text; /* NULL: not given */
+    size_t len;
+};
+
+struct pieces {
+    struct piece of[PART_COUNT];
+};
+
+static bool refuse(struct error *err, const char *what) {
+    error_set(err, ERR_INVALID_INPUT, "the connection string is malformed: %s", what);
+    return false;
+}
+
+static bool refuse_part(struct error *err, enum part part, const char *why) {
+    error_set(err, ERR_INVALID_INPUT, "the connection string is malformed: %s %s", PART_WORDS[part],
+              why);
+    return false;
+}
+
+static struct piece trim(const char *text, size_t n) {
+    while (n && strchr(" \t\r\n", text[0])) {
+        text++;
+        n--;
+    }
+    while (n && strchr(" \t\r\n", text[n - 1])) {
+        n--;
+    }
+    return (struct piece){text, n};
+}
+
+static bool piece_is(struct piece p, const char *word) {
+    return p.text && strlen(word) == p.len && strncasecmp(p.text, word, p.len) == 0;
+}
+
+static bool take_piece(struct pieces *all, struct piece whole, int place, struct error *err) {
+    const char *equals = memchr(whole.text, '=', whole.len);
+    char what[96];
+    if (!equals) {
+        snprintf(what, sizeof what, "its part number %d has no \"=\"", place);
+        return refuse(err, what);
+    }
+    struct piece name = trim(whole.text, (size_t)(equals - whole.text));
+    size_t rest = (size_t)(whole.text + whole.len - equals - 1);
+    for (int i = 0; i < PART_COUNT; i++) {
+        if (piece_is(name, PART_WORDS[i])) {
+            if (all->of[i].text) {
+                return refuse_part(err, (enum part)i, "is given twice");
+            }
+            all->of[i] = trim(equals + 1, rest);
+            return all->of[i].len ? true : refuse_part(err, (enum part)i, "is empty");
+        }
+    }
+    snprintf(what, sizeof what, "the name of its part number %d is unknown", place);
+    return refuse(err, what);
+}
+
+static bool split(struct pieces *all, const char *text, struct error *err) {
+    int place = 0;
+    for (const char *p = text; *p;) {
+        size_t n = strcspn(p, ";");
+        struct piece whole = trim(p, n);
+        place++;
+        if (whole.len && !take_piece(all, whole, place, err)) {
+            return false;
+        }
+        p += n + (p[n] ? 1 : 0);
+    }
+    return true;
+}
+
+static bool plain(struct piece p, const char *allowed) {
+    for (size_t i = 0; i < p.len; i++) {
+        if (!strchr(allowed, p.text[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+#define LOWER_DIGITS "abcdefghijklmnopqrstuvwxyz0123456789"
+#define URL_CHARACTERS LOWER_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZ-._~:/[]%"
+
+static bool set_endpoint(struct endpoint *e, enum part part, struct piece url, struct error *err) {
+    size_t scheme = url.len > 7 && strncasecmp(url.text, "http://", 7) == 0    ? 7
+                    : url.len > 8 && strncasecmp(url.text, "https://", 8) == 0 ? 8
+                                                                               : 0;
+    if (!scheme || !plain(url, URL_CHARACTERS) || url.text[scheme] == '/') {
+        return refuse_part(err, part, "is not an address that begins with http:// or https://");
+    }
+    while (url.text[url.len - 1] == '/') {
+        url.len--;
+    }
+    if (url.len >= sizeof e->base) {
+        return refuse_part(err, part, "is too long");
+    }
+    memcpy(e->base, url.text, url.len);
+    e->base[url.len] = '\0';
+    const char *slash = strchr(e->base + scheme, '/');
+    e->path = slash ? slash : "";
+    return true;
+}
+
+static bool use_emulator(struct account *a, const struct pieces *all, struct error *err) {
+    for (int i = 0; i < PART_COUNT; i++) {
+        if (all->of[i].text && i != PART_USE_DEVELOPMENT && i != PART_DEVELOPMENT_PROXY) {
+            return refuse_part(err, (enum part)i, "cannot stand beside UseDevelopmentStorage");
+        }
+    }
+    if (!piece_is(all->of[PART_USE_DEVELOPMENT], "true")) {
+        return refuse_part(err, PART_USE_DEVELOPMENT, "can only be true");
+    }
+    struct endpoint host;
+    struct piece proxy = all->of[PART_DEVELOPMENT_PROXY];
+    if (!proxy.text) {
+        proxy = (struct piece){"http://127.0.0.1", strlen("http://127.0.0.1")};
+    }
+    if (!set_endpoint(&host, PART_DEVELOPMENT_PROXY, proxy, err)) {
+        return false;
+    }
+    const char *name = strstr(host.base, "://") + 3;
+    int host_len = (int)((size_t)(name - host.base) + strcspn(name, ":/"));
+    struct endpoint *services[] = {&a->blob, &a->queue, &a->table};
+    for (int i = 0; i < 3; i++) {
+        char url[ENDPOINT_MAX + 64];
+        int n = snprintf(url, sizeof url, "%.*s:%d/%s", host_len, host.base, EMULATOR_PORT + i,
+                         EMULATOR_ACCOUNT);
+        if (!set_endpoint(services[i], PART_DEVELOPMENT_PROXY, (struct piece){url, (size_t)n},
+                          err)) {
+            return false;
+        }
+    }
+    a->credential.signer = signer_new(EMULATOR_ACCOUNT, EMULATOR_KEY, strlen(EMULATOR_KEY), err);
+    return a->credential.signer != NULL;
+}
+
+static bool name_endpoints(struct account *a, const struct pieces *all, const char *name,
+                           struct error *err) {
+    static const struct {
+        enum part part;
+        const char *word;
+    } SERVICES[] = {{PART_BLOB, "blob"}, {PART_QUEUE, "queue"}, {PART_TABLE, "table"}};
+    struct endpoint *endpoints[] = {&a->blob, &a->queue, &a->table};
+    struct piece protocol = all->of[PART_PROTOCOL], suffix = all->of[PART_SUFFIX];
+    if (protocol.text && !piece_is(protocol, "http") && !piece_is(protocol, "https")) {
+        return refuse_part(err, PART_PROTOCOL, "can only be http or https");
+    }
+    if (!suffix.text) {
+        suffix = (struct piece){"core.windows.net", strlen("core.windows.net")};
+    }
+    for (int i = 0; i < 3; i++) {
+        char url[ENDPOINT_MAX];
+        struct piece given = all->of[SERVICES[i].part];
+        enum part part = given.text ? SERVICES[i].part : PART_SUFFIX;
+        if (!given.text) {
+            int n = snprintf(url, sizeof url, "%s://%s.%s.%.*s",
+                             piece_is(protocol, "http") ? "http" : "https", name, SERVICES[i].word,
+                             suffix.len > 200 ? 200 : (int)suffix.len, suffix.text);
+            given = (struct piece){url, (size_t)n};
+        }
+        if (!set_endpoint(endpoints[i], part, given, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool use_account(struct account *a, const struct pieces *all, struct error *err) {
+    struct piece name = all->of[PART_NAME], key = all->of[PART_KEY];
+    if (!name.text) {
+        return refuse(err, "it has neither AccountName nor UseDevelopmentStorage");
+    }
+    if (name.len > 63 || !plain(name, LOWER_DIGITS "-")) {
+        return refuse_part(err, PART_NAME, "may hold only small letters and digits");
+    }
+    if (!key.text) {
+        return refuse(err, "it has no AccountKey");
+    }
+    char account[64];
+    snprintf(account, sizeof account, "%.*s", (int)name.len, name.text);
+    if (!name_endpoints(a, all, account, err)) {
+        return false;
+    }
+    a->credential.signer = signer_new(account, key.text, key.len, err);
+    if (!a->credential.signer && err->code == ERR_INVALID_INPUT) {
+        return refuse_part(err, PART_KEY, "is not base64 text");
+    }
+    return a->credential.signer != NULL;
+}
+
+bool account_parse(struct account *a, const char *text, struct error *err) {
+    struct pieces all = {0};
+    memset(a, 0, sizeof *a);
+    if (strlen(text) > CONNECTION_STRING_MAX) {
+        return refuse(err, "it is too long");
+    }
+    if (!split(&all, text, err)) {
+        return false;
+    }
+    if (all.of[PART_SAS].text) {
+        error_set(err, ERR_UNSUPPORTED,
+                  "the connection string holds a SharedAccessSignature, which synod cannot use; "
+                  "give AccountName and AccountKey instead");
+        return false;
+    }
+    return all.of[PART_USE_DEVELOPMENT].text || all.of[PART_DEVELOPMENT_PROXY].text
+               ? use_emulator(a, &all, err)
+               : use_account(a, &all, err);
+}
+
+void account_release(struct account *a) {
+    signer_free(a->credential.signer);
+    memset(a, 0, sizeof *a);
+}

@@ -1,0 +1,41 @@
+/* azure_account.h -- a storage account: where it is, and what proves that we may use it.
+ *
+ *     UseDevelopmentStorage=true[;DevelopmentStorageProxyUri=http://HOST]        the emulator
+ *     AccountName=NAME;AccountKey=KEY[;DefaultEndpointsProtocol=https][;EndpointSuffix=SUFFIX]
+ *         [;BlobEndpoint=URL][;QueueEndpoint=URL][;TableEndpoint=URL]
+ *
+ * Parts in any order, their names without regard to case. What is wrong with a connection string is said by
+ * the names of its parts or their places, never by their contents: any of them could be a secret that was put
+ * in the wrong place.
+ */
+#ifndef SYNOD_STORE_AZURE_ACCOUNT_H
+#define SYNOD_STORE_AZURE_ACCOUNT_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "store/sign.h"
+
+enum { CONNECTION_STRING_MAX = 8 * 1024, ENDPOINT_MAX = 1024 };
+
+/* What a request is authorised with. Nothing in here can be printed. */
+struct credential {
+    struct signer *signer; /* Shared Key */
+};
+
+/* A service of the account: "http://127.0.0.1:10000/devstoreaccount1". */
+struct endpoint {
+    char base[ENDPOINT_MAX]; /* without a slash at its end */
+    const char *path;        /* the part of it that begins with the first slash, or "" */
+};
+
+struct account {
+    struct credential credential;
+    struct endpoint blob, queue, table;
+};
+
+/* False, with err saying which part is wrong, when there is no account in it. */
+bool account_parse(struct account *a, const char *connection_string, struct error *err);
+void account_release(struct account *a);
+
+#endif

@@ -1,0 +1,104 @@
+#include "store/http_call.h"
+
+#include <string.h>
+
+enum { HOST_SHOWN_MAX = 200 };
+
+void http_call_init(struct http_call *c) {
+    memset(c, 0, sizeof *c);
+    buf_init(&c->fields, HTTP_FIELDS_MAX);
+    pairs_init(&c->headers);
+    c->headers.text.max = HTTP_HEADERS_MAX;
+    buf_init(&c->answer, HTTP_BODY_MAX);
+    c->body_max = HTTP_BODY_MAX;
+}
+
+void http_call_release(struct http_call *c) {
+    buf_release(&c->fields);
+    pairs_release(&c->headers);
+    buf_release(&c->answer);
+}
+
+static bool is_token(const char *s) {
+    return *s && strspn(s, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+                           "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == strlen(s);
+}
+
+bool http_call_field(struct http_call *c, const char *name, const char *value) {
+    for (const char *p = value; *p; p++) {
+        if (((unsigned char)*p < ' ' && *p != '\t') || *p == 0x7f) {
+            return false;
+        }
+    }
+    size_t n = strlen(name), v = strlen(value);
+    if (!is_token(name) || !buf_reserve(&c->fields, n + v + 3)) {
+        return false;
+    }
+    buf_append(&c->fields, name, n);
+    buf_append(&c->fields, v ? ": " : ";", v ? 2 : 1); /* libcurl's way of writing an empty value */
+    return buf_append(&c->fields, value, v + 1);
+}
+
+void http_call_clear(struct http_call *c) {
+    struct http_call kept = *c;
+    memset(c, 0, sizeof *c);
+    c->fields = kept.fields;
+    c->headers = kept.headers;
+    c->answer = kept.answer;
+    c->body_max = HTTP_BODY_MAX;
+    buf_clear(&c->fields);
+    pairs_clear(&c->headers);
+    buf_clear(&c->answer);
+}
+
+int http_call_host(const struct http_call *c, const char **start) {
+    const char *at = strstr(c->url, "://");
+    at = at ? at + 3 : c->url;
+    size_t n = strcspn(at, "/?#");
+    for (size_t i = n; i > 0; i--) {
+        if (at[i - 1] == '@') {
+            at += i;
+            n -= i;
+            break;
+        }
+    }
+    *start = at;
+    return n > HOST_SHOWN_MAX ? HOST_SHOWN_MAX : (int)n;
+}
+
+static bool keep_header(struct buf *text, const char *name, size_t n, const char *value, size_t v) {
+    if (!buf_reserve(text, n + v + 2)) {
+        return false;
+    }
+    char *out = text->data + text->len;
+    for (size_t i = 0; i < n; i++) {
+        out[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] - 'A' + 'a') : name[i];
+    }
+    out[n] = '\0';
+    memcpy(out + n + 1, value, v);
+    text->len += n + v + 2;
+    text->data[text->len - 1] = text->data[text->len] = '\0';
+    return true;
+}
+
+bool http_call_take_header(struct http_call *c, const char *line, size_t n) {
+    if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) { /* the first line, or, after 1xx, another one */
+        pairs_clear(&c->headers);
+        buf_clear(&c->answer);
+        return true;
+    }
+    const char *nul = memchr(line, '\0', n), *end = nul ? nul : line + n;
+    const char *colon = memchr(line, ':', (size_t)(end - line));
+    if (!colon || colon == line) {
+        return true;
+    }
+    const char *value = colon + 1;
+    while (value < end && (*value == ' ' || *value == '\t')) {
+        value++;
+    }
+    while (end > value && (end[-1] == '\r' || end[-1] == '\n' || end[-1] == ' ')) {
+        end--;
+    }
+    return keep_header(&c->headers.text, line, (size_t)(colon - line), value,
+                       (size_t)(end - value));
+}
