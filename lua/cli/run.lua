@@ -75,6 +75,9 @@ function run.here(chunk, parsed, who)
   local args = parsed.args
   prepare_globals(args[1], args)
   require("synod").instance = who
+  require("synod.io").install(_G)
+  require("synod.log").configure { format = parsed.log_format, level = parsed.log_level, instance = who.id }
+  if parsed.pass_credentials then require("synod.exec").share_credentials(parsed.store) end
   if parsed.memory_limit then require("cli.process").limit_memory(parsed.memory_limit) end
   chunk(table.unpack(args, 2))
   return 0

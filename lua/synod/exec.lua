@@ -192,7 +192,7 @@ end
 --- its group and returns when it has ended.
 ---@param options synod.exec.Options
 ---@return synod.exec.Result|nil, table? err
-function exec.run(options)
+function exec.exec(options)
   local spawn = check(options)
   local max = options.max_output or OUTPUT_MAX
   flush_inherited(spawn)

@@ -102,7 +102,8 @@ void vm_exit(struct vm *vm, int code) {
 static int spawn_stopper(lua_State *L) {
     struct vm *vm = vm_of(L);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_KEYS.stopper);
-    vm->stopper = task_spawn(L, vm, 0);
+    lua_pushinteger(L, vm->signal);
+    vm->stopper = task_spawn(L, vm, 1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &VM_KEYS.stop_task); /* kept until the next run */
     return 0;
 }

@@ -66,7 +66,8 @@ void vm_signal(struct vm *vm, int signal);
 /* Begin to end the run with this exit code: every task is cancelled, so that clean-up runs (10 s). */
 void vm_exit(struct vm *vm, int code);
 
-/* The function on top of L's stack (popped) is run as a task at the beginning of a controlled stop. */
+/* The function on top of L's stack (popped) is run as a task at the beginning of a controlled stop; its
+ * argument is the signal. */
 void vm_set_stopper(lua_State *L, struct vm *vm);
 
 void vm_keep(struct vm *vm, struct vm_resource *r);
