@@ -181,13 +181,17 @@ static struct world *world_from(lua_State *L, int options) {
 
 /* core.main(fn, {clock = "virtual", seed = n}, ...) -> fn's results; raises its error */
 static int l_main(lua_State *L) {
+    struct vm *vm = bind_vm(L);
     luaL_checktype(L, 1, LUA_TFUNCTION);
+    if (vm_world(vm)) {
+        return luaL_error(L, "synod.main is running already: spawn a task instead");
+    }
     struct world *w = world_from(L, 2);
     struct vm_end end;
     if (lua_gettop(L) >= 2) {
         lua_remove(L, 2);
     }
-    int n = vm_run(L, bind_vm(L), w, lua_gettop(L) - 1, &end);
+    int n = vm_run(L, vm, w, lua_gettop(L) - 1, &end);
     world_free(w);
     if (end.failed) {
         lua_pop(L, 1); /* the traceback */

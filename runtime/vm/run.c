@@ -287,9 +287,6 @@ static int push_end(lua_State *L, struct vm *vm, struct task *main, struct vm_en
 
 int vm_run(lua_State *L, struct vm *vm, struct world *w, int nargs, struct vm_end *end) {
     memset(end, 0, sizeof *end);
-    if (vm->world) {
-        return luaL_error(L, "synod.main is running already: spawn a task instead");
-    }
     reset(vm, w);
     struct task *main = task_spawn(L, vm, nargs); /* its userdata stays on the stack */
     swap_coroutine_library(L, vm);

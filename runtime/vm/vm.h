@@ -25,8 +25,6 @@ struct vm_resource {
     void (*close)(struct vm_resource *r);
 };
 
-enum { VM_MEMORY_MIN_MB = 2 };
-
 /* A Lua state whose heap is counted and may be limited; no libraries are opened. NULL: no memory. */
 lua_State *vm_state_new(void);
 void vm_state_free(lua_State *L);
@@ -53,7 +51,7 @@ struct vm_end {
 };
 
 /* Runs the function below `nargs` arguments on top of L's stack as the main task, until it and every
- * task that is not detached have ended. Leaves its results on the stack and returns their number; when
+ * task that is not detached have ended. Not while one runs already (vm_world). Leaves its results on the stack and returns their number; when
  * the run failed leaves two values, the error and its traceback (a string, or nil). The world stays
  * the caller's. Prints nothing. */
 int vm_run(lua_State *L, struct vm *vm, struct world *w, int nargs, struct vm_end *end);
