@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/buf.h"
 #include "bind/bind.h"
 #include "bind/output.h"
 #include "library.h"
@@ -26,7 +25,6 @@
 
 enum {
     EXIT_FAILED = 1,
-    STORE_URL_MAX = 8192, /* of a connection string handed down by a supervisor */
     PATH_LENGTH_MAX = 4096,
 };
 
@@ -34,7 +32,6 @@ struct program {
     int argc;
     char **argv;         /* copies: the process's own are overwritten where they hold a secret */
     const char *lua_dir; /* SYNOD_LUA_DIR: the library comes from there and not from the program */
-    struct buf store;    /* the store's URL where a supervisor handed one down, else empty */
     struct vm *vm;
     struct world *world;
 };
@@ -61,26 +58,6 @@ static char **take_arguments(int argc, char **argv) {
         hide_secret(argv[i]);
     }
     return copies;
-}
-
-/* A supervisor hands a store URL down in a descriptor, whose number is in SYNOD_STORE_FD: neither
- * arguments nor environment may hold it. */
-static void take_store(struct buf *store) {
-    buf_init(store, STORE_URL_MAX);
-    const char *number = getenv("SYNOD_STORE_FD");
-    char *end = NULL;
-    long fd = number ? strtol(number, &end, 10) : -1;
-    if (fd > STDERR_FILENO && fd < INT32_MAX && *end == '\0') {
-        char piece[512];
-        ssize_t n;
-        off_t at = 0; /* the offset is shared with the other instances */
-        while ((n = pread((int)fd, piece, sizeof piece, at)) > 0) {
-            at += n;
-            buf_append(store, piece, (size_t)n);
-        }
-        close((int)fd);
-    }
-    unsetenv("SYNOD_STORE_FD");
 }
 
 /* ---- built-in modules ---- */
@@ -144,13 +121,6 @@ static void install_library(lua_State *L, struct program *p) {
 
 /* ---- what only the process can do, as the module `cli.process` ---- */
 
-/* limit_memory(bytes): what the script's heap may hold. */
-static int limit_memory(lua_State *L) {
-    lua_Integer bytes = luaL_checkinteger(L, 1);
-    lua_pushboolean(L, bytes > 0 && vm_limit_memory(L, (size_t)bytes));
-    return 1;
-}
-
 static int host_name(lua_State *L) {
     char name[256];
     if (gethostname(name, sizeof name) != 0) {
@@ -167,19 +137,13 @@ static int process_id(lua_State *L) {
 }
 
 static const luaL_Reg process_functions[] = {
-    {"limit_memory", limit_memory},
     {"host_name", host_name},
     {"process_id", process_id},
     {NULL, NULL},
 };
 
 static int open_process(lua_State *L) {
-    const struct program *p = lua_touserdata(L, lua_upvalueindex(1));
     luaL_newlib(L, process_functions);
-    if (p->store.len > 0) {
-        lua_pushlstring(L, p->store.data, p->store.len);
-        lua_setfield(L, -2, "store");
-    }
     return 1;
 }
 
@@ -217,8 +181,7 @@ static int prepare(lua_State *L) {
     install_library(L, p);
     take_vm(L, p);
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    lua_pushlightuserdata(L, p);
-    lua_pushcclosure(L, open_process, 1);
+    lua_pushcfunction(L, open_process);
     lua_setfield(L, -2, "cli.process");
     lua_pop(L, 1);
     require_module(L, "cli");
@@ -301,7 +264,6 @@ static _Noreturn void leave(lua_State *L, struct program *p, int exit_code) {
     if (p->world) {
         world_free(p->world);
     }
-    buf_release(&p->store);
     for (int i = 0; i < p->argc; i++) {
         free(p->argv[i]);
     }
@@ -334,7 +296,6 @@ int main(int argc, char **argv) {
     struct program program = {.argc = argc, .argv = take_arguments(argc, argv)};
     const char *dir = getenv("SYNOD_LUA_DIR");
     program.lua_dir = dir && *dir ? dir : NULL;
-    take_store(&program.store);
     lua_State *L = vm_state_new();
     if (!L) {
         fputs("synod: no memory to start\n", stderr);

@@ -35,41 +35,58 @@ local function text_of(err)
     return "the error object's __tostring failed: " .. tostring(text)
   end
   if type(err) ~= "table" then return "the error object is a " .. type(err) end
-  if type(err.message) == "string" then return err.message end
+  if type(err.message) == "string" then
+    return type(err.code) == "string" and ("%s (%s)"):format(err.message, err.code) or err.message
+  end
   return "the error object is a table: " .. contents(err)
 end
 
---- Keeps the frames of scripts and of the policy library; leaves out C and the commands.
+local TAIL_CALLS = "(...tail calls...)"
+
+--- Keeps the frames of scripts and of the policy library; leaves out C, the commands and what called them.
 local function own_frames(traceback)
   local frames = {}
   for line in (traceback or ""):gmatch("[^\n]+") do
     local frame = line:match("^%s+(.+)$")
-    if frame and not frame:find("^%[C%]") and not frame:find("lua/cli/", 1, true) then
-      frames[#frames + 1] = "  at " .. frame
+    if frame and not frame:find("^%[C%]") and not frame:find("lua/cli/", 1, true)
+      and not frame:find("lua/synod/loader.lua", 1, true) then
+      frames[#frames + 1] = "  at " .. frame:gsub("in local 'chunk'$", "in the script's main part")
     end
   end
+  while frames[#frames] and frames[#frames]:find(TAIL_CALLS, 1, true) do frames[#frames] = nil end
   return frames
 end
 
 --- What to do, where the error does not say it.
 local function advice(text)
   if text:find("not enough memory", 1, true) then
-    return "the script used all the memory it may: raise --memory-limit, or look for a table that only grows"
+    return "  the script used all the memory it may: raise --memory-limit, or look for a table that only grows"
   end
+end
+
+local function as_text(text, frames)
+  local lines = { "synod: " .. text }
+  lines[#lines + 1] = advice(text)
+  table.move(frames, 1, #frames, #lines + 1, lines)
+  return table.concat(lines, "\n") .. "\n"
+end
+
+--- The same form as that of a log line.
+local function as_json(text, frames, process)
+  local quote = require("synod.core").log_quote
+  return ('{"time":"%s","level":"error","instance":%s,"task":"main","message":%s,"fields":{"traceback":%s}}\n'):format(
+    os.date("!%Y-%m-%dT%H:%M:%S.000Z"), quote(process.instance), quote(text), quote(table.concat(frames, "\n")))
 end
 
 ---@param err any
 ---@param traceback string|nil
 ---@return string text, integer|nil exit_code
 local function failure(err, traceback)
-  local text = text_of(err)
-  local lines = { "synod: " .. text }
-  local hint = advice(text)
-  if hint then lines[#lines + 1] = "  " .. hint end
-  local frames = own_frames(traceback)
-  table.move(frames, 1, #frames, #lines + 1, lines)
+  local process = require "cli.process"
+  local text, frames = text_of(err), own_frames(traceback)
   local code = type(err) == "table" and EXIT_CODES[err.code] or nil
-  return table.concat(lines, "\n") .. "\n", code
+  if process.log_format == "json" then return as_json(text, frames, process), code end
+  return as_text(text, frames), code
 end
 
 return failure

@@ -10,11 +10,11 @@ local help = {
 
 local WIDTH, INDENT = 90, 26
 
---- Breaks a text into lines that fit beside the names.
-local function wrap(text)
+--- Breaks a text into lines of at most `width`.
+local function wrap(text, width)
   local lines, line = {}, ""
   for word in text:gmatch("%S+") do
-    if line ~= "" and #line + 1 + #word > WIDTH - INDENT then
+    if line ~= "" and #line + 1 + #word > width then
       lines[#lines + 1], line = line, word
     else
       line = line == "" and word or line .. " " .. word
@@ -25,7 +25,7 @@ local function wrap(text)
 end
 
 local function entry(name, text)
-  local lines = wrap(text)
+  local lines = wrap(text, WIDTH - INDENT)
   local pad = (" "):rep(INDENT)
   local first = "  " .. name
   first = #first < INDENT - 1 and first .. pad:sub(#first + 1) or first .. "\n" .. pad
@@ -51,7 +51,7 @@ local EXIT_CODES = {
 ---@return string
 function help.overview()
   local out = {
-    "synod runs coordination policies written in Lua: on one machine, on a fleet, in a simulation.\n\n",
+    "synod runs coordination policies written in Lua: on one machine or on a fleet.\n\n",
     "usage: synod SCRIPT [ARG...]\n       synod COMMAND [OPTIONS] ...\n\ncommands:\n",
   }
   for _, name in ipairs(require("cli").COMMANDS) do
@@ -77,7 +77,7 @@ function help.command(name)
   for _, row in ipairs(command.options) do
     if not row.hidden then out[#out + 1] = option_entry(row) end
   end
-  if command.notes then out[#out + 1] = "\n" .. command.notes .. "\n" end
+  if command.notes then out[#out + 1] = "\n" .. table.concat(wrap(command.notes, WIDTH), "\n") .. "\n" end
   return table.concat(out)
 end
 

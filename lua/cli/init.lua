@@ -34,8 +34,8 @@ end
 local function unknown(word)
   if word:sub(1, 1) == "-" then
     local near = options.nearest(word, { "--help", "--version" })
-    return options.refuse(("unknown option %s%s; options of a command stand after it"):format(word,
-      near and (", did you mean " .. near .. "?") or ""))
+    if near then return options.refuse(("unknown option %s, did you mean %s?"):format(word, near)) end
+    return options.refuse(("options stand after a command: synod run %s ... SCRIPT"):format(word))
   end
   local near = options.nearest(word, COMMANDS)
   local hint = near and ("did you mean 'synod " .. near .. "'?")

@@ -31,38 +31,54 @@ end
 
 --- Modules beside the script come before those of the system; the built-in ones before both.
 local function prepare_globals(script, args)
+  local core = require "synod.core"
   require("synod.sandbox").apply(_G)
-  _G.require = require("synod.loader").new(package, require("synod.core").event)
+  require("synod.io").install(_G)
+  _G.require = require("synod.loader").new(package, core.event, core.task_id)
   local folder = script:match("^(.*/)") or "./"
   package.path = ("%s?.lua;%s?/init.lua;%s"):format(folder, folder, package.path)
   _G.arg = table.move(args, 2, #args, 1, { [0] = script })
 end
 
+--- What a supervisor hands down, in a descriptor because arguments and environment can be read by others.
+local function inherited_store()
+  local fd = math.tointeger(tonumber(os.getenv("SYNOD_STORE_FD")))
+  return fd and require("synod.core").process_reveal(fd)
+end
+
+--- What can be seen to be wrong before anything is started.
+---@return string|nil problem
+local function problem_with(parsed)
+  local limit = parsed.memory_limit
+  if not parsed.args[1] then return "no script given: synod run SCRIPT [ARG...]" end
+  if limit and limit < MEMORY_MIN then
+    return ("--memory-limit: %d bytes are too few to run anything, give 2M or more"):format(limit)
+  end
+  if parsed.n and (parsed.instance or parsed.instances) then
+    return "-n makes and numbers the instances itself: leave --instance and --instances out"
+  end
+  if parsed.fail_fast and not parsed.n then return "--fail-fast is for several instances: give -n N too" end
+end
+
 ---@param parsed table
 ---@return integer exit_code
 function run.run(parsed)
+  local wrong = problem_with(parsed)
+  if wrong then return options.refuse(wrong, "run") end
   local script = parsed.args[1]
-  if not script then return options.refuse("no script given: synod run SCRIPT [ARG...]", "run") end
-  local limit = parsed.memory_limit
-  if limit and limit < MEMORY_MIN then
-    return options.refuse(("--memory-limit: %d bytes are too few, give 2M or more"):format(limit), "run")
-  end
-  if parsed.n and (parsed.instance or parsed.instances) then
-    return options.refuse("-n makes and numbers the instances itself: leave --instance and --instances out", "run")
-  end
-  local process = require "cli.process"
-  parsed.store = process.store or parsed.store
   local chunk, problem, code = require("cli.source").load(script)
   if not chunk then
     say(problem)
     return code
   end
+  parsed.store = inherited_store() or parsed.store
   if parsed.n then
     parsed.script = script
     return require("cli.supervisor").run(parsed)
   end
-  local who, wrong = require("cli.instance").of(parsed, script)
-  if not who then return options.refuse(wrong, "run") end
+  local who
+  who, problem = require("cli.instance").of(parsed, script)
+  if not who then return options.refuse(problem, "run") end
   return run.here(chunk, parsed, who)
 end
 
@@ -72,13 +88,14 @@ end
 ---@param who cli.Instance
 ---@return integer exit_code
 function run.here(chunk, parsed, who)
-  local args = parsed.args
+  local core, args = require "synod.core", parsed.args
+  local process = require "cli.process"
+  process.instance, process.log_format = who.id, parsed.log_format
+  core.log_configure { format = parsed.log_format, level = parsed.log_level, instance = who.id }
   prepare_globals(args[1], args)
   require("synod").instance = who
-  require("synod.io").install(_G)
-  require("synod.log").configure { format = parsed.log_format, level = parsed.log_level, instance = who.id }
   if parsed.pass_credentials then require("synod.exec").share_credentials(parsed.store) end
-  if parsed.memory_limit then require("cli.process").limit_memory(parsed.memory_limit) end
+  if parsed.memory_limit then core.limit_memory(parsed.memory_limit) end
   chunk(table.unpack(args, 2))
   return 0
 end

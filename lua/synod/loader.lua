@@ -6,7 +6,7 @@
 local loader = {}
 
 ---@class synod.Loading   a load under way
----@field owner thread    the coroutine it runs in
+---@field owner any       who runs it: a task
 ---@field done? table     an event, once another task waits
 
 local function search(name, searchers, level)
@@ -19,7 +19,7 @@ local function search(name, searchers, level)
   error(("module '%s' not found:\n\t%s"):format(name, table.concat(tried, "\n\t")), level + 1)
 end
 
---- Who waits for whom, from `name` on, when that leads back to this coroutine.
+--- Who waits for whom, from `name` on, when that leads back to this task.
 local function cycle(loading, waits, name, me)
   local chain = { name }
   local at = loading[name]
@@ -29,21 +29,23 @@ local function cycle(loading, waits, name, me)
     chain[#chain + 1] = next_name
     at = loading[next_name]
   end
-  return at and table.concat(chain, " -> ")
+  if not at then return nil end
+  return #chain == 1 and "" or " (" .. table.concat(chain, " -> ") .. ")"
 end
 
 --- Makes a `require` over these parts of the package library.
 ---@param package table        searchers and loaded
 ---@param new_event fun(): table  synod.event
+---@param running fun(): any  what tells one task from another
 ---@return fun(name: string): any, any
-function loader.new(package, new_event)
+function loader.new(package, new_event, running)
   local loaded = package.loaded
   local loading = {} ---@type table<string, synod.Loading>
-  local waits = {} ---@type table<thread, string>  what a coroutine waits for, while it does
+  local waits = {} ---@type table<any, string>  what a task waits for, while it does
 
   local function wait_for(name, me)
     local chain = cycle(loading, waits, name, me)
-    if chain then error(("module '%s' requires itself while it is being loaded (%s)"):format(name, chain), 3) end
+    if chain then error(("module '%s' requires itself while it is being loaded%s"):format(name, chain), 3) end
     local other = loading[name]
     other.done = other.done or new_event()
     waits[me] = name
@@ -70,9 +72,12 @@ function loader.new(package, new_event)
 
   return function(name)
     if type(name) ~= "string" then error("require: the name of a module expected, got " .. type(name), 2) end
-    local me = coroutine.running()
+    local me = running()
     while loaded[name] == nil do
-      if not loading[name] then return run(name, me) end
+      if not loading[name] then
+        local value, from = run(name, me) -- no tail call: errors name the caller's line
+        return value, from
+      end
       wait_for(name, me)
     end
     return loaded[name]
