@@ -47,6 +47,7 @@ bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool abs
     X(event)                                                                                       \
     X(clock)                                                                                       \
     X(process)                                                                                     \
+    X(http)                                                                                        \
     X(output)                                                                                      \
     X(version)
 

@@ -75,8 +75,4 @@ enum library { LIBRARY_LIST(LIBRARY_ENUM) LIBRARY_COUNT };
 bool library_load(enum library which, const char *const *symbols, size_t count, void *pointers,
                   struct error *err);
 
-/* Calls `each` with the name and the version of every library that is there ("libcurl", "7.88.1"); with
- * a NULL version for one that is not. Loads them. */
-void library_versions(void (*each)(void *arg, const char *name, const char *version), void *arg);
-
 #endif
