@@ -39,7 +39,8 @@
       "upgrade synod here first")                                                                  \
     X(STUCK, "Stuck", 0, "every task waits and nothing can ever wake one of them",                 \
       "look for an event that nobody sets, or a task that waits for itself")                       \
-    X(NO_MEMORY, "NoMemory", 0, "memory is exhausted", "raise the memory limit")                   \
+    X(NO_MEMORY, "NoMemory", 0, "memory is exhausted",                                             \
+      "raise it with --memory-limit, or keep less at a time")                                      \
     /* commands, connections and output */                                                         \
     X(COMMAND_NOT_FOUND, "CommandNotFound", 0, "there is no such command",                         \
       "check its name and PATH")                                                                   \

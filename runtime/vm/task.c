@@ -268,9 +268,8 @@ static void explain_memory(lua_State *L, struct vm *vm) {
     if (limit) {
         vm_limit_memory(L, limit + (limit / 8) + 65536); /* room to say so and to clean up */
         struct error e;
-        error_set(&e, ERR_NO_MEMORY,
-                  "the script needs more than its memory limit of %.4g MB; raise it with --memory-limit",
-                  (double)limit / 1e6);
+        error_set(&e, ERR_NO_MEMORY, "the script needs more than its memory limit of %.4g MiB",
+                  (double)limit / (1024 * 1024));
         vm->push_error(L, &e, NULL, NULL);
     }
 }
