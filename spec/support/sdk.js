@@ -1,0 +1,33 @@
+// The official client as the other party:
+//   list CONTAINER        name, type, length and metadata of each blob, a line of JSON each
+//   put CONTAINER NAME TEXT [KEY=VALUE]      writes a block blob
+//   sign KEY TEXT         the signature of a text
+"use strict";
+
+const { BlobServiceClient, StorageSharedKeyCredential } = require("@azure/storage-blob");
+
+async function main([what, ...args]) {
+  if (what === "sign") {
+    console.log(new StorageSharedKeyCredential("account", args[0]).computeHMACSHA256(args[1]));
+    return;
+  }
+  const service = BlobServiceClient.fromConnectionString(process.env.AZURE_STORAGE_CONNECTION_STRING);
+  const container = service.getContainerClient(args[0]);
+  if (what === "list") {
+    for await (const item of container.listBlobsFlat({ includeMetadata: true })) {
+      const { blobType, contentLength } = item.properties;
+      console.log(JSON.stringify([item.name, blobType, contentLength, item.metadata || {}]));
+    }
+  } else if (what === "put") {
+    const [, name, text, pair] = args;
+    const metadata = pair ? Object.fromEntries([pair.split("=")]) : undefined;
+    await container.getBlockBlobClient(name).upload(text, Buffer.byteLength(text), { metadata });
+  } else {
+    throw new Error("unknown: " + what);
+  }
+}
+
+main(process.argv.slice(2)).catch((error) => {
+  console.error(error.message);
+  process.exit(1);
+});
