@@ -168,15 +168,16 @@ local function names_in(path, lines)
   return names
 end
 
-local function check_documented(contents)
+local function check_documented(paths, contents)
   local documented = {}
-  for path, lines in pairs(contents) do
+  for _, path in ipairs(paths) do
+    local lines = contents[path]
     if path:find("^docs/reference/.*%.md$") then
       for word in table.concat(lines, "\n"):gmatch("%a[%w_]*") do documented[word] = true end
     end
   end
-  for path, lines in pairs(contents) do
-    for _, name in ipairs(names_in(path, lines)) do
+  for _, path in ipairs(paths) do
+    for _, name in ipairs(names_in(path, contents[path])) do
       if not documented[name[1]] then
         breach(path, name[2], "'%s' can be called by scripts and is not in docs/reference", name[1])
       end
@@ -204,17 +205,17 @@ local function check_text(path, lines)
   if max and #lines > max then breach(path, max + 1, "%d lines (at most %d): split it by noun", #lines, max) end
 end
 
-local contents = {}
+local paths, contents = {}, {}
 for _, path in ipairs(files()) do
   if any(TEXT, path) then
     local lines = lines_of(path)
-    contents[path] = lines
+    paths[#paths + 1], contents[path] = path, lines
     if path ~= "package-lock.json" then check_text(path, lines) end
     if path:find("^runtime/.*%.[ch]$") then check_c(path, lines) end
     if path:find("^lua/.*%.lua$") then check_lua(path, lines) end
   end
 end
-check_documented(contents)
+check_documented(paths, contents)
 
 if breaches > 0 then
   io.stderr:write(("lint: %d breach%s\n"):format(breaches, breaches == 1 and "" or "es"))
