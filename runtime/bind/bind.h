@@ -48,6 +48,7 @@ bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool abs
     X(clock)                                                                                       \
     X(process)                                                                                     \
     X(http)                                                                                        \
+    X(stream)                                                                                      \
     X(output)                                                                                      \
     X(version)
 

@@ -54,7 +54,7 @@ void output_attach(struct output *o, struct world *w) {
     o->world = w;
 }
 
-/* Nobody reads it at the moment: go on when they do. A virtual clock has no part in this. */
+/* Nobody reads it at the moment: go on when they do. That takes no virtual time. */
 static void output_stick(struct output *o) {
     int fd = writer_ready_fd(&o->writer);
     if (o->watch.impl) {
@@ -64,6 +64,8 @@ static void output_stick(struct output *o) {
         writer_drain(&o->writer, -1); /* a device that cannot be watched */
         return;
     }
+    o->holds = true;
+    world_hold(o->world);
     if (!o->warned && !world_is_virtual(o->world)) {
         stall_set(o);
     }
@@ -72,6 +74,10 @@ static void output_stick(struct output *o) {
 static void output_unstick(struct output *o) {
     watch_stop(o->world, &o->watch);
     alarm_clear(o->world, &o->stall);
+    if (o->holds) {
+        o->holds = false;
+        world_release(o->world);
+    }
 }
 
 void output_flush(struct output *o) {

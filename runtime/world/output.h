@@ -29,6 +29,7 @@ struct output {
     struct alarm stall; /* OUTPUT_STALL_S after the last progress */
     uint64_t seen;      /* writer.total when `stall` was set */
     bool warned;
+    bool holds; /* the world, while somebody may wait for room */
     void (*room)(struct output *o);    /* after is_full: there is room again, or it has failed */
     void (*stalled)(struct output *o);
     void *owner; /* not touched here */

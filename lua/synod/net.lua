@@ -1,0 +1,231 @@
+-- TCP between instances: synod.listen and synod.connect.
+--
+-- Nothing is read before it is asked for and nothing is kept to be sent: a slow peer makes conn:write wait, and a slow
+-- reader makes its peer wait.
+
+local core = require "synod.core"
+
+local net = {}
+
+local CONNECT_S = 10         -- for the name and the connection, unless `timeout` says otherwise
+local EACH_ADDRESS_S = 3     -- for one of several addresses, as long as there is another to try
+local LINE_MAX = 1 << 20     -- bytes of a line, unless the second argument of read says otherwise
+local BLOCK_MAX = 15 << 20   -- bytes of conn:read(n)
+local PIECE_MAX = 1 << 18    -- bytes handed to the kernel at once
+local CONNECTIONS_MAX = 1024 -- of one listener; the others wait until one of these has ended
+local ACCEPT_AGAIN_S = 1     -- after an accept that failed (no descriptor is left)
+
+--- "host:port", "[::1]:port", ":port" into the host (nil: none) and the port.
+local function parse(address, what)
+  local host, port
+  if type(address) == "string" then
+    host, port = address:match("^%[([%x:.%%%w]+)%]:(%d+)$")
+    if not host then host, port = address:match("^([^:%[%]%s]*):(%d+)$") end
+  end
+  if not host or tonumber(port) > 65535 then
+    local form = "%s: %q is no address; one is \"host:port\", \"[::1]:port\" or \":port\""
+    error(form:format(what, tostring(address)), 3)
+  end
+  return host ~= "" and host or nil, port
+end
+
+local function new_error(code, operation, target, message)
+  return core.new_error { code = code, operation = operation, target = target, message = message }
+end
+
+---@class synod.Conn
+---@field peer string     the other end, such as "10.0.0.7:51234"
+---@field address string  this end
+local Conn = {}
+Conn.__index = Conn
+Conn.__name = "synod.Conn"
+
+local function new_conn(socket)
+  return setmetatable({ socket = socket, peer = socket:name(true), address = socket:name(false) }, Conn)
+end
+
+--- The stream has ended, or failed, before all that was asked for had come.
+local function ended(conn, err)
+  if err then return nil, err end
+  local held = conn.socket:held()
+  if held == 0 then return nil end
+  local message = ("it ended after %d bytes of what was asked for"):format(held)
+  return nil, new_error("ConnectionLost", "read from", conn.peer, message)
+end
+
+local function read_line(conn, max, seconds)
+  while true do
+    local line = conn.socket:line()
+    if line and #line <= max then return line end
+    if line or conn.socket:held() > max then
+      conn:close() -- the rest of the line must not pass for the next one
+      return nil, new_error("LineTooLong", "read from", conn.peer, ("a line is longer than %d bytes"):format(max))
+    end
+    local more, err = conn.socket:fill(seconds)
+    if not more then return ended(conn, err) end
+  end
+end
+
+local function read_block(conn, n, seconds)
+  while true do
+    local block = conn.socket:block(n)
+    if block then return block end
+    local more, err = conn.socket:fill(seconds)
+    if not more then return ended(conn, err) end
+  end
+end
+
+local function read_some(conn, seconds)
+  while true do
+    local data = conn.socket:some()
+    if data then return data end
+    local more, err = conn.socket:fill(seconds)
+    if not more then return ended(conn, err) end
+  end
+end
+
+---@class synod.net.ReadOptions
+---@field timeout? number  seconds without anything coming; then nil, err (Timeout), and what has come stays
+---@field max? integer     bytes that a line may have (1 MiB)
+
+--- Waits for a line (without its newline), for n bytes, or for "some". nil at the end of the stream; nil, err when it
+--- fails, and when it ends in the middle of what was asked for (ConnectionLost). A line that is too long closes the
+--- connection. After a cancel what has come can still be read.
+---@param what "line"|"some"|integer
+---@param options? synod.net.ReadOptions
+---@return string|nil, table? err
+function Conn:read(what, options)
+  local seconds = options and options.timeout
+  if what == "line" then return read_line(self, options and options.max or LINE_MAX, seconds) end
+  if what == "some" then return read_some(self, seconds) end
+  if math.type(what) ~= "integer" or what < 0 or what > BLOCK_MAX then
+    error(("conn:read: \"line\", \"some\" or a number of bytes up to %d is expected"):format(BLOCK_MAX), 2)
+  end
+  return read_block(self, what, seconds)
+end
+
+--- for line in conn:lines() do ... end; what fails is raised.
+function Conn:lines()
+  return function()
+    local line, err = self:read("line")
+    if err then error(err, 2) end
+    return line
+  end
+end
+
+--- Waits until the kernel has taken all of it. After a cancel a part of it may have been sent.
+---@param ... string|number
+---@return true|nil, table? err
+function Conn:write(...)
+  local text = table.concat({ ... })
+  local from = 1
+  while from <= #text do
+    local piece = text
+    local at = from
+    if #text > PIECE_MAX then piece, at = text:sub(from, from + PIECE_MAX - 1), 1 end
+    local n, err = self.socket:send(piece, at)
+    if not n then return nil, err end
+    from = from + n
+  end
+  return true
+end
+
+--- What was written is still delivered, unless the peer had sent what nobody read (TCP resets the connection then).
+--- Those who wait for the connection get nil, err.
+function Conn:close() self.socket:close() end
+
+Conn.__close = Conn.close
+
+function Conn:__tostring() return ("connection to %s"):format(self.peer) end
+
+--- Connects to the first address that answers. To be closed: local conn <close> = assert(synod.connect(...))
+---@param address string "host:port", "[::1]:port", ":port" (this machine)
+---@param options? { timeout?: number } seconds for all of it (10)
+---@return synod.Conn|nil, table? err
+function net.connect(address, options)
+  local host, port = parse(address, "synod.connect")
+  local deadline = core.now() + (options and options.timeout or CONNECT_S)
+  local addresses, err = core.stream_resolve(host, port, false, deadline - core.now())
+  if not addresses then return nil, err end
+  for i, one in ipairs(addresses) do
+    local left = math.max(0, deadline - core.now())
+    local socket
+    socket, err = core.stream_connect(one, address, i < #addresses and math.min(left, EACH_ADDRESS_S) or left)
+    if socket then return new_conn(socket) end
+  end
+  return nil, err
+end
+
+---@class synod.Listener
+---@field address string  where it listens, with the port chosen for port 0
+local Listener = {}
+Listener.__index = Listener
+Listener.__name = "synod.Listener"
+
+--- Takes no more connections; those that are open go on.
+function Listener:close()
+  self.socket:close()
+  self.room:set()
+end
+
+Listener.__close = Listener.close
+
+--- One connection, from its beginning to its end.
+local function serve(listener, socket, fn)
+  local _ <close> = setmetatable({}, {
+    __close = function()
+      listener.open = listener.open - 1
+      listener.room:set()
+    end,
+  })
+  local conn <close> = new_conn(socket)
+  fn(conn)
+end
+
+local function accept_all(listener, fn)
+  while not listener.socket:is_closed() do
+    while listener.open >= CONNECTIONS_MAX and not listener.socket:is_closed() do
+      listener.room:clear()
+      listener.room:wait()
+    end
+    local socket, err = listener.socket:accept()
+    if socket then
+      listener.open = listener.open + 1
+      core.spawn(serve, listener, socket, fn)
+    elseif err then
+      require("synod.log").warn("a connection was not accepted", { address = listener.address, error = err })
+      core.sleep(ACCEPT_AGAIN_S)
+    end
+  end
+end
+
+local function listen_at_first(addresses, address)
+  local socket, err
+  for _, one in ipairs(addresses) do
+    socket, err = core.stream_listen(one, address)
+    if socket then return socket end
+  end
+  return nil, err
+end
+
+--- Calls fn(conn) in a task of its own for each connection, and closes conn when fn has returned. The listener
+--- holds the instance until it is closed.
+---@param address string "host:port", "[::1]:port", ":port" (all addresses of this machine); port 0: any free one
+---@param fn fun(conn: synod.Conn)
+---@return synod.Listener|nil, table? err
+function net.listen(address, fn)
+  local host, port = parse(address, "synod.listen")
+  if type(fn) ~= "function" then error("synod.listen: a function is expected, got " .. type(fn), 2) end
+  local addresses, err = core.stream_resolve(host, port, true, CONNECT_S)
+  if not addresses then return nil, err end
+  local socket
+  socket, err = listen_at_first(addresses, address)
+  if not socket then return nil, err end
+  local listener = setmetatable({
+    socket = socket, address = socket:name(false), open = 0, room = core.event(),
+  }, Listener)
+  core.spawn(accept_all, listener, fn)
+  return listener
+end
+
+return net
