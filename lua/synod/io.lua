@@ -80,7 +80,7 @@ local function replace_io(library, stdout, stderr)
 
   function library.type(value)
     if is_stream(value) then return "file" end
-    return plain.type(value)
+    return require("synod.shell").type(value) or plain.type(value)
   end
 
   function library.close(file)

@@ -33,7 +33,7 @@ enum {
 enum writer_kind { WRITER_FILE, WRITER_OWN, WRITER_SOCKET, WRITER_SHARED };
 
 struct writer {
-    int fd;       /* what is written to: the one given, or our own opening of it */
+    int fd; /* what is written to: the one given, or our own opening of it */
     int given;
     int ready_fd; /* an epoll descriptor; -1 before it is needed */
     enum writer_kind kind;

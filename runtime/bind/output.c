@@ -90,9 +90,9 @@ static void stream_room(struct output *o) {
 
 static void stream_stalled(struct output *o) {
     struct outputs *all = o->owner;
-    static const char warning[] =
-        "synod: standard output has not been read for 10 s, and what prints there waits: read it, send "
-        "it to a file, or end this program\n";
+    static const char warning[] = "synod: standard output has not been read for 10 s, and what "
+                                  "prints there waits: read it, send "
+                                  "it to a file, or end this program\n";
     if (o == &all->streams[0].output) {
         output_put(&all->streams[1].output, warning, sizeof warning - 1);
     }
@@ -147,8 +147,9 @@ static int wait_for_room(lua_State *L, struct outputs *all, struct stream *s, bo
     if (was_taken) {
         return taken(L, NULL);
     }
-    return luaL_error(L, "%d MiB were printed that nobody has read, and Lua cannot wait here (a "
-                         "callback of table.sort or string.gsub, a finaliser): print less there",
+    return luaL_error(L,
+                      "%d MiB were printed that nobody has read, and Lua cannot wait here (a "
+                      "callback of table.sort or string.gsub, a finaliser): print less there",
                       WRITER_MAX >> 20);
 }
 
@@ -336,8 +337,8 @@ static void log_defaults(struct log *log, const struct output *err) {
     const char *plain = getenv("NO_COLOR");
     const char *instance = getenv("SYNOD_INSTANCE");
     log->level = LOG_INFO;
-    log->color = writer_is_terminal(&err->writer) && !(plain && *plain) && term &&
-                 strcmp(term, "dumb") != 0;
+    log->color =
+        writer_is_terminal(&err->writer) && !(plain && *plain) && term && strcmp(term, "dumb") != 0;
     snprintf(log->instance, sizeof log->instance, "%s", instance ? instance : "");
 }
 

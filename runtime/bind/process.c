@@ -1,7 +1,7 @@
 /* process.c -- world/process.h as core.process_spawn and its userdata.
  *
  *     core.process_spawn{file = , args = {argv0, ...}, env = {"NAME=value", ...}, directory = ,
- *                        stdin = "pipe"|"null"|"inherit", stdout = , stderr = , passed = {fd, ...}}
+ *                        stdin = "pipe"|"null"|"inherit", stdout = , stderr = , passed = {fd, ...}, foreground = }
  *         -> process, or nil, err
  *     process:wait([seconds]) -> "exited", code | "killed", signal | nil, err (not run) | "running"
  *     process:read("stdout"|"stderr") -> bytes ("": ask again) | nil (the end)
@@ -181,6 +181,7 @@ static int l_process_spawn(lua_State *L) {
     for (int i = 0; i < PROCESS_STREAMS; i++) {
         o.stdio[i] = check_stdio(L, STREAM_NAMES[i]);
     }
+    o.foreground = bind_opt_boolean_field(L, 1, "foreground", false);
     check_passed(L, &o);
     struct lua_process *lp = push_process(L, vm);
     copy_text(lp->file, sizeof lp->file, o.file);
@@ -341,8 +342,8 @@ static int push_written(lua_State *L, ssize_t n) {
 
 static int write_done(lua_State *L, void *arg) {
     struct stream_wait *sw = arg;
-    return push_written(L, process_pipe_write(&sw->owner->process.pipes[STDIN_FILENO], sw->data,
-                                              sw->len));
+    return push_written(
+        L, process_pipe_write(&sw->owner->process.pipes[STDIN_FILENO], sw->data, sw->len));
 }
 
 static int l_process_write(lua_State *L) {
@@ -444,8 +445,10 @@ void bind_process(lua_State *L, struct vm *vm) {
         {"wait", l_process_wait},   /* waits */
         {"read", l_process_read},   /* waits */
         {"write", l_process_write}, /* waits */
-        {"shut", l_process_shut},   {"kill", l_process_kill},
-        {"pid", l_process_pid},     {"close", l_process_close},
+        {"shut", l_process_shut},
+        {"kill", l_process_kill},
+        {"pid", l_process_pid},
+        {"close", l_process_close},
         {NULL, NULL},
     };
     static const luaL_Reg metamethods[] = {
@@ -454,12 +457,9 @@ void bind_process(lua_State *L, struct vm *vm) {
         {NULL, NULL},
     };
     static const luaL_Reg functions[] = {
-        {"process_spawn", l_process_spawn},
-        {"process_descriptors", l_process_descriptors},
-        {"process_secret", l_process_secret},
-        {"process_reveal", l_process_reveal},
-        {"environment", l_environment},
-        {NULL, NULL},
+        {"process_spawn", l_process_spawn},   {"process_descriptors", l_process_descriptors},
+        {"process_secret", l_process_secret}, {"process_reveal", l_process_reveal},
+        {"environment", l_environment},       {NULL, NULL},
     };
     bind_type(L, vm, PROCESS_TYPE, methods, metamethods);
     bind_functions(L, vm, functions);

@@ -199,7 +199,8 @@ static int socket_wait(lua_State *L, struct lua_socket *s, int events, int64_t d
     return task_wait(L, s->vm, events == WATCH_READ ? &s->readers : &s->writers, deadline, done);
 }
 
-static const struct sockaddr *check_address(lua_State *L, struct sockaddr_storage *a, socklen_t *len) {
+static const struct sockaddr *check_address(lua_State *L, struct sockaddr_storage *a,
+                                            socklen_t *len) {
     size_t n;
     const char *bytes = luaL_checklstring(L, 1, &n);
     luaL_argcheck(L, n <= sizeof *a, 1, "no address");
@@ -256,8 +257,8 @@ static int l_stream_listen(lua_State *L) {
     struct lua_socket *s = push_socket(L, vm, luaL_checkstring(L, 2));
     int rc = stream_listen(&s->stream, address, len);
     if (rc != 0) {
-        return fail(L, rc == -EADDRINUSE ? ERR_ADDRESS_IN_USE : ERR_CONNECTION_FAILED, -rc, "listen at",
-                    s->target);
+        return fail(L, rc == -EADDRINUSE ? ERR_ADDRESS_IN_USE : ERR_CONNECTION_FAILED, -rc,
+                    "listen at", s->target);
     }
     socket_opened(s);
     return 1;
@@ -327,7 +328,8 @@ static int push_filled(lua_State *L, const struct lua_socket *s, int rc) {
     }
     if (rc == -ENOBUFS) {
         struct error e;
-        error_set(&e, ERR_LINE_TOO_LONG, "more than %d bytes were read and not used", STREAM_IN_MAX);
+        error_set(&e, ERR_LINE_TOO_LONG, "more than %d bytes were read and not used",
+                  STREAM_IN_MAX);
         return bind_fail(L, &e, "read from", s->target);
     }
     return fail(L, ERR_CONNECTION_LOST, -rc, "read from", s->target);
@@ -455,10 +457,10 @@ void bind_stream(lua_State *L, struct vm *vm) {
         {"accept", l_socket_accept}, /* waits */
         {"fill", l_socket_fill},     /* waits */
         {"send", l_socket_send},     /* waits */
-        {"line", l_socket_line},     {"block", l_socket_block}, {"some", l_socket_some},
-        {"held", l_socket_held},     {"name", l_socket_name},   {"close", l_socket_close},
-        {"is_closed", l_socket_is_closed},
-        {NULL, NULL},
+        {"line", l_socket_line},           {"block", l_socket_block},
+        {"some", l_socket_some},           {"held", l_socket_held},
+        {"name", l_socket_name},           {"close", l_socket_close},
+        {"is_closed", l_socket_is_closed}, {NULL, NULL},
     };
     static const luaL_Reg metamethods[] = {
         {"__gc", l_socket_close}, {"__close", l_socket_close}, {NULL, NULL}};

@@ -29,8 +29,8 @@ struct output {
     struct alarm stall; /* OUTPUT_STALL_S after the last progress */
     uint64_t seen;      /* writer.total when `stall` was set */
     bool warned;
-    bool holds; /* the world, while somebody may wait for room */
-    void (*room)(struct output *o);    /* after is_full: there is room again, or it has failed */
+    bool holds;                     /* the world, while somebody may wait for room */
+    void (*room)(struct output *o); /* after is_full: there is room again, or it has failed */
     void (*stalled)(struct output *o);
     void *owner; /* not touched here */
 };
@@ -42,7 +42,7 @@ void output_detach(struct output *o);
 /* False as in writer_put. */
 bool output_put(struct output *o, const void *data, size_t n);
 bool output_is_full(const struct output *o);
-void output_flush(struct output *o); /* what can be written at once */
+void output_flush(struct output *o);      /* what can be written at once */
 int output_error(const struct output *o); /* errno of its failure, or 0 */
 
 #endif

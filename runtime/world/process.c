@@ -40,6 +40,7 @@ struct launch {
     int streams[PROCESS_STREAMS]; /* becomes 0, 1, 2; NO_FD: stays what it is */
     int report;
     pid_t parent;
+    bool foreground;
 };
 
 static void fd_close(int *fd) {
@@ -120,8 +121,21 @@ static void child_close_others(const struct launch *l) {
     }
 }
 
+/* Whether the terminal, if there is one, is ours to lend. */
+static bool terminal_is_ours(void) {
+    return tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+/* SIGTTOU is blocked by both callers: it is for those who write without being in the foreground. */
+static void terminal_give(pid_t group) {
+    tcsetpgrp(STDIN_FILENO, group);
+}
+
 static _Noreturn void child_run(const struct launch *l) {
     setpgid(0, 0);
+    if (l->foreground) {
+        terminal_give(getpid());
+    }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != l->parent) {
         _exit(EXIT_NOT_RUN); /* it ended before we could ask to end with it */
@@ -205,6 +219,7 @@ static int process_fork(struct process *p, const struct launch *l) {
     }
     setpgid(pid, pid); /* here too: a kill of the group must not come before the group */
     p->pid = pid;
+    p->foreground = l->foreground;
     return 0;
 }
 
@@ -226,6 +241,7 @@ int process_start(struct process *p, const struct process_options *options) {
         .streams = {NO_FD, NO_FD, NO_FD},
         .report = NO_FD,
         .parent = getpid(),
+        .foreground = options->foreground && terminal_is_ours(),
     };
     int rc = streams_open(p, &l);
     if (rc == 0) {
@@ -255,14 +271,27 @@ static void process_read_end(struct process *p, const siginfo_t *info) {
     }
 }
 
+static void terminal_take_back(struct process *p) {
+    if (!p->foreground) {
+        return;
+    }
+    sigset_t ttou, before;
+    sigemptyset(&ttou);
+    sigaddset(&ttou, SIGTTOU);
+    pthread_sigmask(SIG_BLOCK, &ttou, &before);
+    terminal_give(getpgrp());
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    p->foreground = false;
+}
+
 /* The child is a zombie: kill what is left of its group while its number is still taken, then reap. */
 static void process_reap(struct process *p) {
     siginfo_t info;
     memset(&info, 0, sizeof info);
     kill(-p->pid, SIGKILL);
-    while (waitid(P_PID, (id_t)p->pid, &info, WEXITED) != 0 && errno == EINTR) {
-    }
+    while (waitid(P_PID, (id_t)p->pid, &info, WEXITED) != 0 && errno == EINTR) {}
     process_read_end(p, &info);
+    terminal_take_back(p);
     p->pid = 0;
     watch_stop(p->world, &p->watch);
     fd_close(&p->pidfd);

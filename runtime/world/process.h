@@ -34,13 +34,15 @@ enum { PROCESS_PASSED_MAX = 8, PROCESS_STREAMS = 3 };
 enum process_stdio { PROCESS_NULL, PROCESS_INHERIT, PROCESS_PIPE };
 
 struct process_options {
-    const char *file;        /* a name without a slash is looked for in the child's PATH */
-    char *const *argv;       /* NULL-terminated, argv[0] included */
-    char *const *environ;    /* NULL-terminated "NAME=value"; NULL: ours */
-    const char *directory;   /* NULL: ours */
+    const char *file;      /* a name without a slash is looked for in the child's PATH */
+    char *const *argv;     /* NULL-terminated, argv[0] included */
+    char *const *environ;  /* NULL-terminated "NAME=value"; NULL: ours */
+    const char *directory; /* NULL: ours */
     enum process_stdio stdio[PROCESS_STREAMS];
-    int passed[PROCESS_PASSED_MAX]; /* descriptors above 2 that the child keeps, by the same number */
+    int passed
+        [PROCESS_PASSED_MAX]; /* descriptors above 2 that the child keeps, by the same number */
     size_t passed_count;
+    bool foreground; /* on a terminal that is ours its group becomes the one that Ctrl-C reaches */
 };
 
 /* Our end of a pipe. */
@@ -56,15 +58,16 @@ enum process_result { PROCESS_EXITED, PROCESS_KILLED, PROCESS_NOT_RUN };
 
 struct process_end {
     enum process_result result;
-    int code;           /* the exit code, the signal, or the errno */
-    bool in_directory;  /* not run: the directory was the reason, not the file */
+    int code;          /* the exit code, the signal, or the errno */
+    bool in_directory; /* not run: the directory was the reason, not the file */
 };
 
 struct process {
     struct world *world;
     pid_t pid; /* 0: not started, or its end was seen */
     int pidfd;
-    int report; /* the child writes here why it could not run; closed by a successful exec */
+    bool foreground; /* the terminal is lent to it */
+    int report;      /* the child writes here why it could not run; closed by a successful exec */
     struct process_pipe pipes[PROCESS_STREAMS];
     struct watch watch;
     void (*ended)(struct process *p); /* runs once, inside world_wait */

@@ -23,7 +23,8 @@ struct resolve *resolve_start(struct world *w, const char *host, const char *por
 void resolve_free(struct resolve *r);
 void *resolve_owner(const struct resolve *r);
 bool resolve_done(const struct resolve *r);
-const char *resolve_error(const struct resolve *r); /* why there is no address; NULL: there is one */
+const char *
+resolve_error(const struct resolve *r); /* why there is no address; NULL: there is one */
 /* The next address; false after the last. */
 bool resolve_next(struct resolve *r, const struct sockaddr **address, socklen_t *len);
 

@@ -34,10 +34,10 @@ struct stream {
     struct watch watch;
     int awaited; /* WATCH_READ | WATCH_WRITE */
     struct buf in;
-    size_t taken; /* bytes at the front of `in` that were used */
-    size_t sought; /* bytes after these that hold no newline */
+    size_t taken;                                /* bytes at the front of `in` that were used */
+    size_t sought;                               /* bytes after these that hold no newline */
     void (*ready)(struct stream *s, int events); /* once for each event awaited */
-    void *owner; /* not touched here */
+    void *owner;                                 /* not touched here */
 };
 
 void stream_init(struct stream *s, struct world *w, void (*ready)(struct stream *s, int events));
