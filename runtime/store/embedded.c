@@ -1,0 +1,170 @@
+#include "store/embedded.h"
+
+#include <string.h>
+
+#include "store/embedded_part.h"
+
+typedef void (*handler)(struct answer *a);
+
+static const handler HANDLERS[VERB_COUNT] = {
+    [VERB_CONTAINER_CREATE] = answer_container_create,
+    [VERB_CONTAINER_DELETE] = answer_container_delete,
+    [VERB_CONTAINER_HEAD] = answer_container_head,
+    [VERB_CONTAINER_LIST] = answer_container_list,
+    [VERB_CONTAINER_SET_METADATA] = answer_container_set_metadata,
+    [VERB_BLOB_PUT] = answer_blob_put,
+    [VERB_BLOB_GET] = answer_blob_get,
+    [VERB_BLOB_HEAD] = answer_blob_head,
+    [VERB_BLOB_DELETE] = answer_blob_delete,
+    [VERB_BLOB_SET_METADATA] = answer_blob_set_metadata,
+    [VERB_BLOB_APPEND] = answer_blob_append,
+    [VERB_BLOB_LIST] = answer_blob_list,
+};
+
+static bool check_names(struct answer *a) {
+    const struct store_request *req = a->req;
+    if (req->verb == VERB_CONTAINER_LIST) {
+        return true;
+    }
+    if (!req->container || !container_name_allowed(req->container)) {
+        return refuse_because(
+            a, ERR_INVALID_RESOURCE_NAME,
+            "a container's name has 3 to 63 lower-case letters, digits and single "
+            "hyphens, no hyphen at either end");
+    }
+    bool of_blob = req->verb >= VERB_BLOB_PUT && req->verb <= VERB_BLOB_APPEND;
+    if (of_blob && (!req->name || !blob_name_allowed(req->name))) {
+        return refuse_because(a, ERR_INVALID_RESOURCE_NAME,
+                              "a blob's name has 1 to 1024 characters, at most 254 parts between "
+                              "slashes, and ends in neither a dot nor a slash");
+    }
+    return true;
+}
+
+static bool check_metadata(struct answer *a) {
+    enum err code = metadata_allowed(a->req->metadata, a->req->metadata_len);
+    if (code == ERR_INVALID_METADATA) {
+        return refuse_because(
+            a, code,
+            "a metadata name is a letter or underscore followed by letters, digits "
+            "and underscores, given once; a value is printable ASCII");
+    }
+    return code == ERR_OK || refuse(a, code);
+}
+
+void embedded_answer(struct rows *rows, const struct embedded_now *now,
+                     const struct store_request *req, struct store_reply *reply) {
+    struct answer a = {.rows = rows, .now = now, .req = req, .reply = reply};
+    reply->server_date = now->wall;
+    handler handle = HANDLERS[req->verb];
+    if (!handle) {
+        refuse_because(&a, ERR_UNSUPPORTED, "the embedded store cannot do that");
+        return;
+    }
+    if (check_names(&a) && check_metadata(&a)) {
+        handle(&a);
+    }
+}
+
+bool refuse(struct answer *a, enum err code) {
+    error_set(&a->reply->err, code, NULL);
+    return false;
+}
+
+bool refuse_because(struct answer *a, enum err code, const char *why) {
+    error_set(&a->reply->err, code, "%s", why);
+    return false;
+}
+
+bool refuse_word(struct answer *a, const char *word, int status, const char *why) {
+    struct error *e = &a->reply->err;
+    error_set(e, ERR_OTHER, "%s", why);
+    strncpy(e->word, word, sizeof e->word - 1);
+    e->status = status;
+    return false;
+}
+
+bool refuse_keeper(struct answer *a) {
+    a->reply->err = a->rows->err;
+    return false;
+}
+
+struct row_key container_key(const struct answer *a) {
+    return (struct row_key){ROW_CONTAINER, "", a->req->container};
+}
+
+struct row_key blob_key(const struct answer *a) {
+    return (struct row_key){ROW_BLOB, a->req->container, a->req->name};
+}
+
+bool answer_container(struct answer *a, struct row *row) {
+    struct row_key key = container_key(a);
+    switch (a->rows->ops->get(a->rows, &key, false, row)) {
+    case ROWS_FOUND:
+        return true;
+    case ROWS_ABSENT:
+        return refuse(a, ERR_CONTAINER_NOT_FOUND);
+    case ROWS_FAILED:
+        break;
+    }
+    return refuse_keeper(a);
+}
+
+bool answer_blob(struct answer *a, bool content, struct row *row, bool *found) {
+    struct row_key key = blob_key(a);
+    switch (a->rows->ops->get(a->rows, &key, content, row)) {
+    case ROWS_FOUND:
+        *found = true;
+        return true;
+    case ROWS_ABSENT:
+        *found = false;
+        return answer_container(a, row); /* a blob that is there has its container */
+    case ROWS_FAILED:
+        break;
+    }
+    return refuse_keeper(a);
+}
+
+void row_touch(struct answer *a, struct row *row) {
+    row->etag = a->rows->ops->next_etag(a->rows);
+    row->modified = a->rows->ops->date(a->rows, a->now->wall / NS_PER_S);
+}
+
+void row_take_metadata(struct answer *a, struct row *row) {
+    row->metadata = a->req->metadata;
+    row->metadata_len = a->req->metadata_len;
+}
+
+void props_tell_version(struct store_props *props, const struct row *row) {
+    etag_text(row->etag, props->etag, sizeof props->etag);
+    props->last_modified = row->modified * NS_PER_S;
+}
+
+static void props_tell_lease(const struct embedded_now *now, struct store_props *props,
+                             const struct row_lease *lease) {
+    props->has_lease = true;
+    props->lease_state = lease_state_of(lease, now);
+    props->locked = props->lease_state == LEASE_LEASED || props->lease_state == LEASE_BREAKING;
+    if (props->lease_state == LEASE_LEASED) {
+        props->lease_duration = lease->seconds < 0 ? -1 : 1;
+    }
+}
+
+bool props_tell_all(const struct embedded_now *now, struct store_props *props, enum row_kind kind,
+                    const struct row *row, bool metadata) {
+    props_tell_version(props, row);
+    props_tell_lease(now, props, &row->lease);
+    if (kind == ROW_BLOB) {
+        props->has_type = true;
+        props->type = row->type;
+        props->length = row->length;
+        if (row->type == BLOB_APPEND) {
+            props->block_count = row->blocks;
+        }
+        const char *type = row->content_type ? row->content_type : "application/octet-stream";
+        strncpy(props->content_type, type, sizeof props->content_type - 1);
+    }
+    props->has_metadata = metadata;
+    return !metadata || row->metadata_len == 0 ||
+           buf_append(&props->metadata.text, row->metadata, row->metadata_len);
+}

@@ -1,0 +1,233 @@
+#include <string.h>
+
+#include "store/embedded_part.h"
+
+static bool check_put(struct answer *a) {
+    const struct store_request *req = a->req;
+    if (req->body_len > BODY_MAX) {
+        return refuse(a, ERR_REQUEST_BODY_TOO_LARGE);
+    }
+    if (req->type != BLOB_BLOCK && req->body_len > 0) {
+        return refuse_word(a, "InvalidOperation", 400,
+                           "a page or append blob is created empty; content comes later");
+    }
+    if (req->type == BLOB_PAGE && (req->size < 0 || req->size % PAGE_SIZE != 0)) {
+        return refuse_because(a, ERR_INVALID_HEADER_VALUE,
+                              "the size of a page blob is a multiple of 512 bytes");
+    }
+    return true;
+}
+
+static bool is_create_only(const struct store_request *req) {
+    return req->when.if_none_match && strcmp(req->when.if_none_match, "*") == 0;
+}
+
+/* The record of a blob that a put has replaced. The lease, if it is held, stays. */
+static void row_replace(struct answer *a, struct row *row, bool found) {
+    const struct store_request *req = a->req;
+    struct row fresh = {
+        .name = req->name,
+        .created = row->created,
+        .type = req->type,
+        .content_type = req->content_type,
+        .length = req->type == BLOB_PAGE ? req->size : (int64_t)req->body_len,
+        .lease = {.end = UNSET, .break_end = UNSET},
+        .content = req->body,
+        .content_len = req->body_len,
+    };
+    if (found) {
+        fresh.lease = row->lease;
+        lease_after_write(a, &fresh);
+    }
+    row_take_metadata(a, &fresh);
+    row_touch(a, &fresh);
+    if (!found) {
+        fresh.created = fresh.modified;
+    }
+    *row = fresh;
+}
+
+void answer_blob_put(struct answer *a) {
+    struct row row;
+    bool found;
+    if (!check_put(a) || !answer_blob(a, false, &row, &found)) {
+        return;
+    }
+    const struct row *before = found ? &row : NULL;
+    if (!lease_allows(a, CONDITION_WRITE, before) || !conditions_hold(a, CONDITION_WRITE, before)) {
+        return;
+    }
+    if (found && is_create_only(a->req)) {
+        refuse(a, ERR_BLOB_ALREADY_EXISTS);
+        return;
+    }
+    struct row_key key = blob_key(a);
+    bool clears = found && row.type == BLOB_APPEND;
+    row_replace(a, &row, found);
+    if ((clears && !a->rows->ops->clear(a->rows, &key)) ||
+        !a->rows->ops->put(a->rows, &key, &row, true)) {
+        refuse_keeper(a);
+        return;
+    }
+    props_tell_version(&a->reply->props, &row);
+}
+
+/* A blob that must exist, with its lease and conditions checked. */
+static bool find_blob(struct answer *a, enum condition_use use, bool content, struct row *row) {
+    bool found;
+    if (!answer_blob(a, content, row, &found)) {
+        return false;
+    }
+    const struct row *there = found ? row : NULL;
+    if (found && !lease_allows(a, use, there)) {
+        return false;
+    }
+    return conditions_hold(a, use, there) && (found || refuse(a, ERR_BLOB_NOT_FOUND));
+}
+
+static bool tell_blob(struct answer *a, const struct row *row) {
+    return props_tell_all(a->now, &a->reply->props, ROW_BLOB, row, true) ||
+           refuse(a, ERR_NO_MEMORY);
+}
+
+void answer_blob_head(struct answer *a) {
+    struct row row;
+    if (find_blob(a, CONDITION_READ, false, &row)) {
+        tell_blob(a, &row);
+    }
+}
+
+/* The bytes asked for. A range that ends before it starts is no range, as for the service. */
+static bool choose_range(struct answer *a, const struct row *row, int64_t *first, int64_t *last) {
+    const struct store_request *req = a->req;
+    bool given = req->range_start != UNSET || req->range_end != UNSET;
+    *first = req->range_start == UNSET ? 0 : req->range_start;
+    *last = req->range_end == UNSET ? INT64_MAX : req->range_end;
+    if (!given || *last < *first || *first < 0) {
+        *first = 0;
+        *last = row->length - 1;
+        return true;
+    }
+    if (*first >= row->length) {
+        return refuse(a, ERR_INVALID_RANGE);
+    }
+    if (*last >= row->length) {
+        *last = row->length - 1;
+    }
+    return true;
+}
+
+static bool append_zeros(struct buf *out, size_t n) {
+    if (!buf_reserve(out, n)) {
+        return false;
+    }
+    static const char ZEROS[PAGE_SIZE];
+    for (size_t left = n; left > 0;) {
+        size_t piece = left < sizeof ZEROS ? left : sizeof ZEROS;
+        buf_append(out, ZEROS, piece);
+        left -= piece;
+    }
+    return true;
+}
+
+static bool read_content(struct answer *a, const struct row *row, int64_t first, int64_t last) {
+    struct buf *out = &a->reply->body;
+    size_t n = (size_t)(last - first + 1);
+    switch (row->type) {
+    case BLOB_PAGE: /* nothing writes pages: all of it is zeros */
+        return append_zeros(out, n) || refuse(a, ERR_NO_MEMORY);
+    case BLOB_BLOCK:
+        return buf_append(out, row->content + first, n) || refuse(a, ERR_NO_MEMORY);
+    case BLOB_APPEND:
+        break;
+    }
+    struct row_key key = blob_key(a);
+    return a->rows->ops->read(a->rows, &key, first, last, out) || refuse_keeper(a);
+}
+
+void answer_blob_get(struct answer *a) {
+    struct row row;
+    int64_t first, last;
+    if (!find_blob(a, CONDITION_READ, true, &row) || !choose_range(a, &row, &first, &last)) {
+        return;
+    }
+    if (last - first >= BODY_MAX) {
+        refuse(a, ERR_ANSWER_TOO_LARGE);
+        return;
+    }
+    if (tell_blob(a, &row) && last >= first) {
+        read_content(a, &row, first, last);
+    }
+}
+
+void answer_blob_delete(struct answer *a) {
+    struct row row;
+    struct row_key key = blob_key(a);
+    if (!find_blob(a, CONDITION_WRITE, false, &row)) {
+        return;
+    }
+    if ((row.type == BLOB_APPEND && !a->rows->ops->clear(a->rows, &key)) ||
+        !a->rows->ops->remove(a->rows, &key)) {
+        refuse_keeper(a);
+    }
+}
+
+void answer_blob_set_metadata(struct answer *a) {
+    struct row row;
+    if (!find_blob(a, CONDITION_WRITE, false, &row)) {
+        return;
+    }
+    row_take_metadata(a, &row);
+    row_touch(a, &row);
+    lease_after_write(a, &row);
+    struct row_key key = blob_key(a);
+    if (!a->rows->ops->put(a->rows, &key, &row, false)) {
+        refuse_keeper(a);
+        return;
+    }
+    props_tell_version(&a->reply->props, &row);
+}
+
+static bool check_append(struct answer *a, const struct row *row) {
+    if (row->type != BLOB_APPEND) {
+        return refuse(a, ERR_INVALID_BLOB_TYPE);
+    }
+    if (row->blocks >= APPEND_BLOCKS_MAX) {
+        return refuse(a, ERR_BLOCK_COUNT_EXCEEDS_LIMIT);
+    }
+    if (a->req->position != UNSET && a->req->position != row->length) {
+        return refuse(a, ERR_APPEND_POSITION_CONDITION_NOT_MET);
+    }
+    return true;
+}
+
+void answer_blob_append(struct answer *a) {
+    const struct store_request *req = a->req;
+    if (req->body_len > APPEND_BYTES_MAX) {
+        refuse_because(a, ERR_REQUEST_BODY_TOO_LARGE, "one append takes at most 4 MiB");
+        return;
+    }
+    if (req->body_len == 0) {
+        refuse_because(a, ERR_INVALID_HEADER_VALUE, "there is nothing to append");
+        return;
+    }
+    struct row row;
+    if (!find_blob(a, CONDITION_WRITE, false, &row) || !check_append(a, &row)) {
+        return;
+    }
+    int64_t offset = row.length;
+    row.length += (int64_t)req->body_len;
+    row.blocks++;
+    row_touch(a, &row);
+    lease_after_write(a, &row);
+    struct row_key key = blob_key(a);
+    if (!a->rows->ops->append(a->rows, &key, offset, req->body, req->body_len) ||
+        !a->rows->ops->put(a->rows, &key, &row, false)) {
+        refuse_keeper(a);
+        return;
+    }
+    struct store_props *props = &a->reply->props;
+    props_tell_version(props, &row);
+    props->append_offset = offset;
+    props->block_count = row.blocks;
+}

@@ -1,0 +1,69 @@
+/* embedded_part.h -- what the files of the embedded store's semantics share. */
+#ifndef SYNOD_STORE_EMBEDDED_PART_H
+#define SYNOD_STORE_EMBEDDED_PART_H
+
+#include "store/embedded.h"
+
+/* One request being answered. */
+struct answer {
+    struct rows *rows;
+    const struct embedded_now *now;
+    const struct store_request *req;
+    struct store_reply *reply;
+};
+
+/* The handlers: each fills in the reply. */
+void answer_container_create(struct answer *a);
+void answer_container_delete(struct answer *a);
+void answer_container_head(struct answer *a);
+void answer_container_set_metadata(struct answer *a);
+void answer_container_list(struct answer *a);
+void answer_blob_put(struct answer *a);
+void answer_blob_get(struct answer *a);
+void answer_blob_head(struct answer *a);
+void answer_blob_delete(struct answer *a);
+void answer_blob_set_metadata(struct answer *a);
+void answer_blob_append(struct answer *a);
+void answer_blob_list(struct answer *a);
+
+/* Refuse with the list's sentence, or with a text. Returns false, so that a check can end with it. */
+bool refuse(struct answer *a, enum err code);
+bool refuse_because(struct answer *a, enum err code, const char *why);
+/* The same with a word of the service that the list of errors does not have. */
+bool refuse_word(struct answer *a, const char *word, int status, const char *why);
+bool refuse_keeper(struct answer *a); /* the keeper failed: rows->err */
+
+/* The record of the request's container or blob; false: the reply says why not. A blob that is absent
+ * gives true and *found false, once it is known that its container is there. */
+bool answer_container(struct answer *a, struct row *row);
+bool answer_blob(struct answer *a, bool content, struct row *row, bool *found);
+struct row_key container_key(const struct answer *a);
+struct row_key blob_key(const struct answer *a);
+
+/* Give the record a new ETag and date, take the request's metadata into it. */
+void row_touch(struct answer *a, struct row *row);
+void row_take_metadata(struct answer *a, struct row *row);
+
+/* What the reply tells of a record. */
+void props_tell_version(struct store_props *props, const struct row *row);
+bool props_tell_all(const struct embedded_now *now, struct store_props *props, enum row_kind kind,
+                    const struct row *row, bool metadata);
+
+/* embedded_conditions.c: `row` is NULL for what does not exist. */
+enum condition_use { CONDITION_READ, CONDITION_WRITE };
+bool conditions_hold(struct answer *a, enum condition_use use, const struct row *row);
+void etag_text(int64_t etag, char *out, size_t size);
+
+/* embedded_lease.c */
+enum lease_state lease_state_of(const struct row_lease *lease, const struct embedded_now *now);
+bool lease_allows(struct answer *a, enum condition_use use, const struct row *row);
+/* A write ends the memory of a lease that is over. */
+void lease_after_write(struct answer *a, struct row *row);
+
+/* embedded_names.c: what the service allows. */
+bool container_name_allowed(const char *name);
+bool blob_name_allowed(const char *name);
+/* ERR_OK, ERR_INVALID_METADATA or ERR_METADATA_TOO_LARGE. */
+enum err metadata_allowed(const char *metadata, size_t len);
+
+#endif

@@ -1,0 +1,465 @@
+/* rows_sqlite.c -- records in SQLite's tables: statements, and transactions around them.
+ *
+ * Reading needs no BEGIN: the statement that found a record stays open, and with it the state that it
+ * saw, until the transaction ends.
+ *
+ * ETags are taken from the file in blocks, so that not every write changes the state record. A block is
+ * ours once the transaction that took it has committed; before, a rollback drops it. */
+#include "store/rows_sqlite_part.h"
+
+#include <stdlib.h>
+
+enum { ETAG_BLOCK = 1024 };
+
+#define STATEMENT_TEXT(name, text) text,
+const char *const SQLITE_STATEMENTS[STATEMENT_COUNT] = {STATEMENT_LIST(STATEMENT_TEXT)};
+#undef STATEMENT_TEXT
+
+/* Statements */
+
+static sqlite3_stmt *statement(struct sqlite *s, enum statement which) {
+    sqlite3_stmt **st = &s->statements[which];
+    if (!*st) {
+        int code = sqlite3_prepare_v3(s->db, SQLITE_STATEMENTS[which], -1,
+                                      SQLITE_PREPARE_PERSISTENT, st, NULL);
+        if (code != SQLITE_OK) {
+            sqlite_fail(s, code);
+        }
+    }
+    return *st;
+}
+
+/* Runs a statement that gives no rows. */
+static bool finish(struct sqlite *s, sqlite3_stmt *st) {
+    int code = sqlite3_step(st);
+    sqlite3_reset(st);
+    return code == SQLITE_DONE || code == SQLITE_ROW || sqlite_fail(s, code);
+}
+
+static bool run(struct sqlite *s, enum statement which) {
+    sqlite3_stmt *st = statement(s, which);
+    return st && finish(s, st);
+}
+
+static void bind_text(sqlite3_stmt *st, int at, const char *text) {
+    sqlite3_bind_text(st, at, text, -1, SQLITE_STATIC);
+}
+
+static void bind_optional(sqlite3_stmt *st, int at, int64_t n) {
+    if (n == UNSET) {
+        sqlite3_bind_null(st, at);
+    } else {
+        sqlite3_bind_int64(st, at, n);
+    }
+}
+
+static sqlite3_stmt *with_key(struct sqlite *s, enum statement which, enum row_kind kind,
+                              const char *parent, const char *name) {
+    sqlite3_stmt *st = statement(s, which);
+    if (st) {
+        sqlite3_reset(st);
+        sqlite3_bind_int(st, 1, kind);
+        bind_text(st, 2, parent);
+        if (name) {
+            bind_text(st, 3, name);
+        }
+    }
+    return st;
+}
+
+static sqlite3_stmt *with_blob(struct sqlite *s, enum statement which, const char *container,
+                               const char *name) {
+    sqlite3_stmt *st = statement(s, which);
+    if (st) {
+        sqlite3_reset(st);
+        bind_text(st, 1, container);
+        if (name) {
+            bind_text(st, 2, name);
+        }
+    }
+    return st;
+}
+
+/* Metadata: pairs text here, in the file lines "name=value", which a person can read. Neither a name nor
+ * a value can have a line end, and a name no "=". */
+
+static bool lines_from_pairs(struct buf *out, const char *pairs, size_t len) {
+    buf_clear(out);
+    buf_append(out, pairs, len);
+    bool in_name = true;
+    for (size_t i = 0; i < out->len; i++) {
+        if (out->data[i] == '\0') {
+            out->data[i] = in_name ? '=' : '\n';
+            in_name = !in_name;
+        }
+    }
+    return !out->failed;
+}
+
+static bool pairs_from_lines(struct buf *out, const char *lines, size_t len) {
+    buf_clear(out);
+    buf_append(out, lines, len);
+    bool in_name = true;
+    for (size_t i = 0; i < out->len; i++) {
+        if (out->data[i] == (in_name ? '=' : '\n')) {
+            out->data[i] = '\0';
+            in_name = !in_name;
+        }
+    }
+    return !out->failed;
+}
+
+/* Records */
+
+static const char *column_text(sqlite3_stmt *st, int at) {
+    return (const char *)sqlite3_column_text(st, at);
+}
+
+static int64_t column_optional(sqlite3_stmt *st, int at) {
+    return sqlite3_column_type(st, at) == SQLITE_NULL ? UNSET : sqlite3_column_int64(st, at);
+}
+
+static bool read_metadata(struct sqlite *s, sqlite3_stmt *st, int at, struct row *out) {
+    size_t len = (size_t)sqlite3_column_bytes(st, at);
+    if (len == 0) {
+        return true;
+    }
+    if (!pairs_from_lines(&s->text_in, column_text(st, at), len)) {
+        return sqlite_fail(s, SQLITE_NOMEM);
+    }
+    out->metadata = s->text_in.data;
+    out->metadata_len = s->text_in.len;
+    return true;
+}
+
+static bool read_row(struct sqlite *s, sqlite3_stmt *st, struct row *out) {
+    *out = (struct row){
+        .name = column_text(st, 0),
+        .etag = sqlite3_column_int64(st, 1),
+        .created = sqlite3_column_int64(st, 2),
+        .modified = sqlite3_column_int64(st, 3),
+        .type = (enum blob_type)sqlite3_column_int(st, 4),
+        .content_type = column_text(st, 5),
+        .length = sqlite3_column_int64(st, 6),
+        .blocks = sqlite3_column_int64(st, 7),
+        .lease = {.id = column_text(st, 9),
+                  .seconds = sqlite3_column_int64(st, 10),
+                  .end = column_optional(st, 11),
+                  .break_end = column_optional(st, 12),
+                  .boot = column_text(st, 13)},
+    };
+    return read_metadata(s, st, 8, out);
+}
+
+static enum rows_found step_row(struct sqlite *s, sqlite3_stmt *st, struct row *out) {
+    int code = sqlite3_step(st);
+    if (code == SQLITE_ROW) {
+        return read_row(s, st, out) ? ROWS_FOUND : ROWS_FAILED;
+    }
+    sqlite3_reset(st);
+    return code == SQLITE_DONE || sqlite_fail(s, code) ? ROWS_ABSENT : ROWS_FAILED;
+}
+
+static bool read_row_content(struct sqlite *s, sqlite3_stmt *st, struct row *out) {
+    if (out->type != BLOB_BLOCK) {
+        return true;
+    }
+    if ((uint64_t)out->length > s->rows.content_max) {
+        s->rows.large = true;
+        error_set(&s->rows.err, ERR_ANSWER_TOO_LARGE, NULL);
+        return false;
+    }
+    int at = sqlite3_column_count(st) - 1;
+    out->content = sqlite3_column_blob(st, at);
+    out->content_len = (size_t)sqlite3_column_bytes(st, at);
+    return (int64_t)out->content_len == out->length || sqlite_fail(s, SQLITE_CORRUPT);
+}
+
+static enum rows_found get(struct rows *rows, const struct row_key *key, bool content,
+                           struct row *out) {
+    struct sqlite *s = sqlite_of(rows);
+    sqlite3_stmt *st = with_key(s, content ? STATEMENT_GET_CONTENT : STATEMENT_GET, key->kind,
+                                key->parent, key->name);
+    if (!st) {
+        return ROWS_FAILED;
+    }
+    enum rows_found found = step_row(s, st, out);
+    if (found == ROWS_FOUND && content && !read_row_content(s, st, out)) {
+        return ROWS_FAILED;
+    }
+    return found;
+}
+
+static bool seek(struct rows *rows, enum row_kind kind, const char *parent, const char *name) {
+    sqlite3_stmt *st = statement(sqlite_of(rows), STATEMENT_SCAN);
+    if (st) {
+        sqlite3_reset(st);
+        sqlite3_bind_int(st, 1, kind);
+        bind_text(st, 2, parent);
+        sqlite3_bind_text(st, 3, name, -1, SQLITE_TRANSIENT);
+    }
+    return st != NULL;
+}
+
+static enum rows_found next(struct rows *rows, struct row *out) {
+    struct sqlite *s = sqlite_of(rows);
+    return step_row(s, s->statements[STATEMENT_SCAN], out);
+}
+
+static bool bind_row(struct sqlite *s, sqlite3_stmt *st, const struct row *row) {
+    sqlite3_bind_int64(st, 4, row->etag);
+    sqlite3_bind_int64(st, 5, row->created);
+    sqlite3_bind_int64(st, 6, row->modified);
+    sqlite3_bind_int(st, 7, (int)row->type);
+    bind_text(st, 8, row->content_type);
+    sqlite3_bind_int64(st, 9, row->length);
+    sqlite3_bind_int64(st, 10, row->blocks);
+    if (row->metadata_len) {
+        if (!lines_from_pairs(&s->text_out, row->metadata, row->metadata_len)) {
+            return sqlite_fail(s, SQLITE_NOMEM);
+        }
+        sqlite3_bind_text(st, 11, s->text_out.data, (int)s->text_out.len, SQLITE_STATIC);
+    } else {
+        sqlite3_bind_null(st, 11);
+    }
+    bind_text(st, 12, row->lease.id);
+    bind_optional(st, 13, row->lease.id ? row->lease.seconds : UNSET);
+    bind_optional(st, 14, row->lease.end);
+    bind_optional(st, 15, row->lease.break_end);
+    bind_text(st, 16, row->lease.boot);
+    return true;
+}
+
+static bool put(struct rows *rows, const struct row_key *key, const struct row *row, bool content) {
+    struct sqlite *s = sqlite_of(rows);
+    sqlite3_stmt *st = with_key(s, content ? STATEMENT_PUT : STATEMENT_PUT_HEAD, key->kind,
+                                key->parent, key->name);
+    if (!st || !bind_row(s, st, row)) {
+        return false;
+    }
+    if (content) {
+        const char *data = row->content ? row->content : "";
+        sqlite3_bind_blob64(st, 17, data, row->content_len, SQLITE_STATIC);
+    }
+    return finish(s, st);
+}
+
+static bool remove_row(struct rows *rows, const struct row_key *key) {
+    struct sqlite *s = sqlite_of(rows);
+    sqlite3_stmt *st = with_key(s, STATEMENT_REMOVE, key->kind, key->parent, key->name);
+    return st && finish(s, st);
+}
+
+static bool remove_below(struct rows *rows, enum row_kind kind, const char *parent) {
+    struct sqlite *s = sqlite_of(rows);
+    sqlite3_stmt *st = with_key(s, STATEMENT_REMOVE_BELOW, kind, parent, NULL);
+    if (!st || !finish(s, st)) {
+        return false;
+    }
+    st = with_blob(s, STATEMENT_PIECES_REMOVE_BELOW, parent, NULL);
+    return st && finish(s, st);
+}
+
+static bool append(struct rows *rows, const struct row_key *key, int64_t position, const char *data,
+                   size_t len) {
+    struct sqlite *s = sqlite_of(rows);
+    sqlite3_stmt *st = with_blob(s, STATEMENT_PIECE_ADD, key->parent, key->name);
+    if (!st) {
+        return false;
+    }
+    sqlite3_bind_int64(st, 3, position);
+    sqlite3_bind_blob64(st, 4, data, len, SQLITE_STATIC);
+    return finish(s, st);
+}
+
+/* Appends the part of the piece at hand that lies within first..last. */
+static bool take_piece(struct sqlite *s, sqlite3_stmt *st, int64_t first, int64_t last,
+                       struct buf *out) {
+    int64_t start = sqlite3_column_int64(st, 0);
+    const char *data = sqlite3_column_blob(st, 1);
+    int64_t end = start + sqlite3_column_bytes(st, 1) - 1;
+    int64_t from = start < first ? first : start;
+    int64_t to = end > last ? last : end;
+    return from > to || buf_append(out, data + (from - start), (size_t)(to - from + 1)) ||
+           sqlite_fail(s, SQLITE_NOMEM);
+}
+
+static bool read_bytes(struct rows *rows, const struct row_key *key, int64_t first, int64_t last,
+                       struct buf *out) {
+    struct sqlite *s = sqlite_of(rows);
+    size_t before = out->len;
+    sqlite3_stmt *st = with_blob(s, STATEMENT_PIECES_READ, key->parent, key->name);
+    if (!st) {
+        return false;
+    }
+    sqlite3_bind_int64(st, 3, first);
+    sqlite3_bind_int64(st, 4, last);
+    int code;
+    while ((code = sqlite3_step(st)) == SQLITE_ROW) {
+        if (!take_piece(s, st, first, last, out)) {
+            break;
+        }
+    }
+    sqlite3_reset(st);
+    if (code != SQLITE_DONE) {
+        return code == SQLITE_ROW ? false : sqlite_fail(s, code);
+    }
+    return (int64_t)(out->len - before) == last - first + 1 || sqlite_fail(s, SQLITE_CORRUPT);
+}
+
+static bool clear(struct rows *rows, const struct row_key *key) {
+    struct sqlite *s = sqlite_of(rows);
+    sqlite3_stmt *st = with_blob(s, STATEMENT_PIECES_REMOVE, key->parent, key->name);
+    return st && finish(s, st);
+}
+
+/* Transactions */
+
+static void close_reads(struct sqlite *s) {
+    static const enum statement READS[] = {STATEMENT_GET, STATEMENT_GET_CONTENT, STATEMENT_SCAN};
+    for (size_t i = 0; i < sizeof READS / sizeof READS[0]; i++) {
+        sqlite3_reset(s->statements[READS[i]]);
+    }
+}
+
+static bool read_state(struct sqlite *s) {
+    sqlite3_stmt *st = statement(s, STATEMENT_STATE_GET);
+    if (!st) {
+        return false;
+    }
+    int code = sqlite3_step(st);
+    if (code == SQLITE_ROW) {
+        s->state_etag = sqlite3_column_int64(st, 0);
+        s->state_date = sqlite3_column_int64(st, 1);
+    }
+    sqlite3_reset(st);
+    return code == SQLITE_ROW || sqlite_fail(s, code == SQLITE_DONE ? SQLITE_CORRUPT : code);
+}
+
+static void rollback(struct rows *rows) {
+    struct sqlite *s = sqlite_of(rows);
+    close_reads(s);
+    if (!s->writing) {
+        return;
+    }
+    s->writing = false;
+    if (s->block_taken) {
+        s->etag = s->etag_end = 0;
+    }
+    if (!sqlite3_get_autocommit(s->db)) { /* else SQLite has rolled back by itself */
+        sqlite3_stmt *st = statement(s, STATEMENT_ROLLBACK);
+        if (st) {
+            sqlite3_step(st);
+            sqlite3_reset(st);
+        }
+    }
+}
+
+static bool begin(struct rows *rows, bool writes) {
+    struct sqlite *s = sqlite_of(rows);
+    error_clear(&rows->err);
+    rows->large = s->was_busy = s->in_doubt = false;
+    if (!writes) {
+        return true;
+    }
+    if (!run(s, STATEMENT_BEGIN)) {
+        return false;
+    }
+    s->writing = true;
+    s->state_dirty = s->block_taken = false;
+    if (!read_state(s)) {
+        rollback(rows);
+        return false;
+    }
+    return true;
+}
+
+static bool write_state(struct sqlite *s) {
+    sqlite3_stmt *st = statement(s, STATEMENT_STATE_SET);
+    if (!st) {
+        return false;
+    }
+    sqlite3_bind_int64(st, 1, s->state_etag);
+    sqlite3_bind_int64(st, 2, s->state_date);
+    return finish(s, st);
+}
+
+static bool commit(struct rows *rows) {
+    struct sqlite *s = sqlite_of(rows);
+    close_reads(s);
+    bool ok = !s->state_dirty || write_state(s);
+    if (ok && !run(s, STATEMENT_COMMIT)) {
+        ok = false;
+        s->in_doubt = rows->err.code == ERR_INTERNAL_ERROR;
+    }
+    if (!ok) {
+        struct error why = rows->err;
+        rollback(rows);
+        rows->err = why;
+        return false;
+    }
+    s->writing = false;
+    return true;
+}
+
+static int64_t next_etag(struct rows *rows) {
+    struct sqlite *s = sqlite_of(rows);
+    if (s->etag == s->etag_end) {
+        s->etag = s->state_etag;
+        s->state_etag += ETAG_BLOCK;
+        s->etag_end = s->state_etag;
+        s->state_dirty = s->block_taken = true;
+    }
+    return s->etag++;
+}
+
+static int64_t date(struct rows *rows, int64_t second) {
+    struct sqlite *s = sqlite_of(rows);
+    if (second > s->state_date) {
+        s->state_date = second;
+        s->state_dirty = true;
+    }
+    return s->state_date;
+}
+
+void sqlite_rows_free(struct rows *rows) {
+    struct sqlite *s = sqlite_of(rows);
+    rollback(rows);
+    for (int i = 0; i < STATEMENT_COUNT; i++) {
+        sqlite3_finalize(s->statements[i]);
+    }
+    sqlite3_close(s->db);
+    buf_release(&s->text_in);
+    buf_release(&s->text_out);
+    free(s->path);
+    free(s);
+}
+
+const struct rows_ops SQLITE_ROWS = {
+    .begin = begin,
+    .commit = commit,
+    .rollback = rollback,
+    .get = get,
+    .seek = seek,
+    .next = next,
+    .put = put,
+    .remove = remove_row,
+    .remove_below = remove_below,
+    .append = append,
+    .read = read_bytes,
+    .clear = clear,
+    .next_etag = next_etag,
+    .date = date,
+    .free = sqlite_rows_free,
+};
+
+int64_t rows_sqlite_data_version(struct rows *rows) {
+    struct sqlite *s = sqlite_of(rows);
+    sqlite3_stmt *st = statement(s, STATEMENT_DATA_VERSION);
+    if (!st) {
+        return -1;
+    }
+    int64_t version = sqlite3_step(st) == SQLITE_ROW ? sqlite3_column_int64(st, 0) : -1;
+    sqlite3_reset(st);
+    return version;
+}

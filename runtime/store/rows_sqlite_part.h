@@ -1,0 +1,75 @@
+/* rows_sqlite_part.h -- a connection, for the two files that speak SQLite: rows_sqlite.c (records) and
+ * rows_sqlite_file.c (opening, failures, the log). */
+#ifndef SYNOD_STORE_ROWS_SQLITE_PART_H
+#define SYNOD_STORE_ROWS_SQLITE_PART_H
+
+#include <sqlite3.h>
+
+#include "base/alloc.h"
+#include "store/rows_sqlite.h"
+
+#define HEAD_COLUMNS                                                                               \
+    "name, etag, created, modified, type, content_type, length, blocks, metadata, lease_id,"       \
+    " lease_seconds, lease_end, lease_break_end, lease_boot"
+
+#define STATEMENT_LIST(X)                                                                          \
+    X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
+    X(COMMIT, "COMMIT")                                                                            \
+    X(ROLLBACK, "ROLLBACK")                                                                        \
+    X(GET, "SELECT " HEAD_COLUMNS " FROM rows WHERE kind = ?1 AND parent = ?2 AND name = ?3")      \
+    X(GET_CONTENT, "SELECT " HEAD_COLUMNS ", content FROM rows"                                    \
+                   " WHERE kind = ?1 AND parent = ?2 AND name = ?3")                               \
+    X(SCAN, "SELECT " HEAD_COLUMNS " FROM rows"                                                    \
+            " WHERE kind = ?1 AND parent = ?2 AND name >= ?3 ORDER BY name")                       \
+    X(PUT, "INSERT OR REPLACE INTO rows (kind, parent, " HEAD_COLUMNS ", content)"                 \
+           " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)") \
+    X(PUT_HEAD, "UPDATE rows SET etag = ?4, created = ?5, modified = ?6, type = ?7,"               \
+                " content_type = ?8, length = ?9, blocks = ?10, metadata = ?11, lease_id = ?12,"   \
+                " lease_seconds = ?13, lease_end = ?14, lease_break_end = ?15, lease_boot = ?16"   \
+                " WHERE kind = ?1 AND parent = ?2 AND name = ?3")                                  \
+    X(REMOVE, "DELETE FROM rows WHERE kind = ?1 AND parent = ?2 AND name = ?3")                    \
+    X(REMOVE_BELOW, "DELETE FROM rows WHERE kind = ?1 AND parent = ?2")                            \
+    X(PIECE_ADD, "INSERT INTO pieces (container, name, position, data) VALUES (?1, ?2, ?3, ?4)")   \
+    X(PIECES_READ, "SELECT position, data FROM pieces WHERE container = ?1 AND name = ?2"          \
+                   " AND position >= ifnull((SELECT max(position) FROM pieces"                     \
+                   " WHERE container = ?1 AND name = ?2 AND position <= ?3), 0)"                   \
+                   " AND position <= ?4 ORDER BY position")                                        \
+    X(PIECES_REMOVE, "DELETE FROM pieces WHERE container = ?1 AND name = ?2")                      \
+    X(PIECES_REMOVE_BELOW, "DELETE FROM pieces WHERE container = ?1")                              \
+    X(STATE_GET, "SELECT next_etag, highest_date FROM state WHERE id = 1")                         \
+    X(STATE_SET, "UPDATE state SET next_etag = ?1, highest_date = ?2 WHERE id = 1")                \
+    X(DATA_VERSION, "PRAGMA data_version")
+
+#define STATEMENT_ENUM(name, text) STATEMENT_##name,
+enum statement { STATEMENT_LIST(STATEMENT_ENUM) STATEMENT_COUNT };
+#undef STATEMENT_ENUM
+
+struct sqlite {
+    struct rows rows;
+    sqlite3 *db;
+    char *path;
+    sqlite3_stmt *statements[STATEMENT_COUNT]; /* prepared when first used */
+    struct buf text_in, text_out;              /* metadata on its way */
+    int64_t wait_until;
+    int version;
+    int log_pages;
+    bool was_busy, in_doubt;
+    /* of the transaction under way */
+    bool writing;
+    bool state_dirty, block_taken;
+    int64_t state_etag, state_date;
+    int64_t etag, etag_end; /* numbers left of our block */
+};
+
+static inline struct sqlite *sqlite_of(struct rows *rows) {
+    return container_of(rows, struct sqlite, rows);
+}
+
+extern const char *const SQLITE_STATEMENTS[STATEMENT_COUNT];
+extern const struct rows_ops SQLITE_ROWS;
+
+/* Says in rows.err why SQLite gave this code; returns false. */
+bool sqlite_fail(struct sqlite *s, int code);
+void sqlite_rows_free(struct rows *rows);
+
+#endif
