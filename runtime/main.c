@@ -276,22 +276,6 @@ static _Noreturn void leave(lua_State *L, struct program *p, int exit_code) {
 #endif
 }
 
-static int say_unwritten(int error) {
-    fprintf(stderr, "synod: standard output cannot be written: %s\n", strerror(error));
-    return EXIT_FAILED;
-}
-
-/* What was printed last is written when the run has ended. A reader that went away wanted no more, which
- * is nothing to talk about. */
-static int check_output(lua_State *L, int exit_code) {
-    bool told;
-    int error = bind_output_error(L, &told);
-    if (error == 0 || told || exit_code != 0) {
-        return exit_code;
-    }
-    return error == EPIPE ? 128 + SIGPIPE : say_unwritten(error);
-}
-
 int main(int argc, char **argv) {
     struct program program = {.argc = argc, .argv = take_arguments(argc, argv)};
     const char *dir = getenv("SYNOD_LUA_DIR");
@@ -303,7 +287,8 @@ int main(int argc, char **argv) {
     }
     int exit_code = run(L, &program);
     if (fflush(NULL) != 0 && exit_code == 0) {
-        exit_code = say_unwritten(errno);
+        fprintf(stderr, "synod: the output could not be written: %s\n", strerror(errno));
+        exit_code = EXIT_FAILED;
     }
-    leave(L, &program, check_output(L, exit_code));
+    leave(L, &program, bind_output_end(L, exit_code));
 }

@@ -28,6 +28,7 @@ local EXIT_FAILED = 1
 ---@field members table[]      the instances: id, process, color
 ---@field stopping? integer    the signal that was passed on
 ---@field code integer         the exit code of the first failure in time, 0 while there is none
+---@field ending? boolean      this run is being ended: by a signal, or because nobody reads our output any more
 local Supervisor = {}
 Supervisor.__index = Supervisor
 
@@ -142,6 +143,7 @@ function Supervisor:patiently(fn, ...)
     if results[1] then return table.unpack(results, 2, results.n) end
     local err = results[2]
     if type(err) ~= "table" or err.code ~= "Cancelled" then error(err, 0) end
+    self.ending = true
     self:stop(SIGTERM)
   end
 end
@@ -215,7 +217,7 @@ end
 function Supervisor:attend(member)
   local kind, number = self:patiently(member.process.wait, member.process)
   local code = code_of(kind, number)
-  if self.code == 0 then self.code = code end
+  if self.code == 0 and not self.ending then self.code = code end
   if code ~= 0 and self.options.fail_fast and not self.stopping then self:fail_fast(member) end
   self:drain(member)
   local text = self:describe(kind, number)
@@ -273,7 +275,7 @@ end
 
 --- Runs the instances to their end.
 ---@param options table  what `synod run` was told: n, args, fail_fast, store, deployment, log_format, ...
----@return integer exit_code  that of the first failure in time
+---@return integer|nil exit_code  that of the first failure in time; nil: that of this run
 function supervisor.run(options)
   local needed = options.n * DESCRIPTORS_EACH + DESCRIPTORS_OWN
   local most = core.process_descriptors(needed)
@@ -291,6 +293,7 @@ function supervisor.run(options)
   end)
   self:start_all()
   self:wait()
+  if self.code == 0 and self.ending then return nil end
   return self.code
 end
 

@@ -114,6 +114,10 @@ static int reader_gone(lua_State *L, struct outputs *all) {
     return 1;
 }
 
+static const char *why_unwritten(int error) {
+    return error == EBADF ? "it is closed" : strerror(error);
+}
+
 static int write_failed(lua_State *L, struct outputs *all, const struct stream *s) {
     int error = output_error(&s->output);
     if (s == &all->streams[1]) {
@@ -124,7 +128,8 @@ static int write_failed(lua_State *L, struct outputs *all, const struct stream *
         return reader_gone(L, all);
     }
     all->told = true;
-    return luaL_error(L, "standard output cannot be written: %s", strerror(error));
+    lua_pushfstring(L, "standard output cannot be written: %s", why_unwritten(error));
+    return lua_error(L); /* without a position: which line printed is not the point */
 }
 
 static int taken(lua_State *L, void *arg) {
@@ -307,10 +312,17 @@ static int l_log_quote(lua_State *L) {
 
 /* ---- the process ---- */
 
-int bind_output_error(lua_State *L, bool *told) {
+int bind_output_end(lua_State *L, int exit_code) {
     struct outputs *all = outputs_of(L);
-    *told = all->told;
-    return output_error(&all->streams[0].output);
+    int error = output_error(&all->streams[0].output);
+    if (error == 0 || all->told || exit_code != 0) {
+        return exit_code;
+    }
+    if (error == EPIPE) {
+        return EXIT_READER_GONE;
+    }
+    fprintf(stderr, "synod: standard output cannot be written: %s\n", why_unwritten(error));
+    return EXIT_FAILURE;
 }
 
 static int outputs_collect(lua_State *L) {

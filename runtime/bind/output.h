@@ -1,12 +1,12 @@
-/* output.h -- what the program asks of its standard output when the run has ended. */
+/* output.h -- the end of the program's standard output. */
 #ifndef SYNOD_BIND_OUTPUT_H
 #define SYNOD_BIND_OUTPUT_H
 
 #include <lua.h>
-#include <stdbool.h>
 
-/* errno of the failure of standard output, 0 when all was written; EPIPE: its reader went away, which is
- * nothing to talk about. `told`: the script has failed with it already. */
-int bind_output_error(lua_State *L, bool *told);
+/* The exit code of a process whose run has ended with this one: when what was printed could not be
+ * written, which is known only now, it says so and failed; when its reader went away, which is nothing to
+ * talk about, it ends as SIGPIPE would have ended it. */
+int bind_output_end(lua_State *L, int exit_code);
 
 #endif
