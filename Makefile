@@ -27,7 +27,7 @@ LIBRARY_CFLAGS := $(shell $(PKGCONFIG) --cflags lua5.4 libuv sqlite3 libcurl lib
 SYNOD_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -Iruntime $(LIBRARY_CFLAGS)
 
 # Static: one file to copy, and a start without the dynamic linker's work.
-BIN_LIBS = -Wl,-Bstatic -llua5.4 -luv_a -lsqlite3 -Wl,-Bdynamic -lpthread -lrt -lz -lm -ldl
+BIN_LIBS = -Wl,-Bstatic -llua5.4 -luv_a -lsqlite3 -Wl,-Bdynamic -lpthread -lrt -lm -ldl
 SO_LIBS  = -luv -lsqlite3 -lpthread -lrt -lm -ldl
 
 SOURCES   = $(sort $(wildcard runtime/*/*.c))
