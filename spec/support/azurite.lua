@@ -63,7 +63,8 @@ end
 function azurite.sdk(...)
   local words = { "node", "spec/support/sdk.js" }
   for _, word in ipairs { ... } do words[#words + 1] = sh.quote(word) end
-  local output, code = sh.run(table.concat(words, " "), { env = { AZURE_STORAGE_CONNECTION_STRING = azurite.lenient() } })
+  local env = { AZURE_STORAGE_CONNECTION_STRING = azurite.lenient() }
+  local output, code = sh.run(table.concat(words, " "), { env = env })
   assert(code == 0, output)
   local lines = {}
   for line in output:gmatch("[^\n]+") do lines[#lines + 1] = line end
