@@ -40,13 +40,16 @@ struct http {
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused) {
     struct http *h = arg;
-    (void)easy;
     (void)unused;
-    int events = what == CURL_POLL_IN      ? WATCH_READ
-                 : what == CURL_POLL_OUT   ? WATCH_WRITE
-                 : what == CURL_POLL_INOUT ? WATCH_READ | WATCH_WRITE
-                                           : 0;
-    sockets_want(&h->sockets, fd, events);
+    if (what == CURL_POLL_REMOVE) {
+        struct http_run *run = NULL;
+        h->curl.curl_easy_getinfo(easy, CURLINFO_PRIVATE, &run);
+        sockets_forget(&h->sockets, fd, run && run->phase == SENT);
+    } else {
+        sockets_want(&h->sockets, fd,
+                     ((what & CURL_POLL_IN) ? WATCH_READ : 0) |
+                         ((what & CURL_POLL_OUT) ? WATCH_WRITE : 0));
+    }
     return 0;
 }
 
@@ -165,6 +168,9 @@ static bool begin_queued(struct http *h) {
 
 static void conclude(struct http_run *run, CURLcode code) {
     struct http_call *c = run->call;
+    if (code == CURLE_OK && !run->head_complete) {
+        code = CURLE_RECV_ERROR;
+    }
     if (code == CURLE_OK) {
         long status = 0;
         c->http->curl.curl_easy_getinfo(run->easy, CURLINFO_RESPONSE_CODE, &status);

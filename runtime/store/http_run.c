@@ -51,7 +51,7 @@ static int on_request(void *arg, char *ip, char *local_ip, int port, int local_p
         run->curl->curl_easy_getinfo(run->easy, CURLINFO_REDIRECT_COUNT, &redirects);
     }
     bool read = run->kind != KIND_BODY && !run->method[0];
-    if (run->phase == SENT && !read && redirects == run->redirects_seen) {
+    if (run->call->sent && !read && redirects == run->redirects_seen) {
         run->again = true;
         return CURL_PREREQFUNC_ABORT;
     }
@@ -63,6 +63,11 @@ static int on_request(void *arg, char *ip, char *local_ip, int port, int local_p
 
 static size_t on_header(char *line, size_t size, size_t n, void *arg) {
     struct http_run *run = arg;
+    if (line[0] == '\r' || line[0] == '\n') {
+        run->head_complete = true; /* a connection may end before, and libcurl calls it an answer */
+    } else if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) {
+        run->head_complete = false;
+    }
     if (!http_call_take_header(run->call, line, size * n)) {
         run->too_large = true;
         return 0;
@@ -298,7 +303,7 @@ static void set_redirects(struct http_run *run, int most) {
 void run_prepare(struct http_run *run, struct http_call *c) {
     run->call = c;
     run->phase = RESOLVING;
-    run->too_large = run->again = false;
+    run->too_large = run->again = run->head_complete = false;
     run->redirects_seen = 0;
     run->reason[0] = '\0';
     set_url(run, c->url);

@@ -26,6 +26,7 @@ struct http_run {
     CURL *easy;
     enum phase phase;
     bool too_large;
+    bool head_complete;
     bool again; /* libcurl was about to repeat a write on its own */
     long redirects_seen;
     enum kind kind;

@@ -13,7 +13,6 @@ struct http_socket {
     int fd;
     int wanted;   /* by libcurl */
     int watching; /* by the world */
-    bool kept;
 };
 
 void sockets_init(struct http_sockets *all, struct world *w,
@@ -70,8 +69,14 @@ static struct http_socket *add(struct http_sockets *all, int fd) {
     return s;
 }
 
+/* When it had the number of one that was closed behind our back, libcurl takes it for the same and names
+ * it no second time, while the kernel has forgotten to watch it. */
 void sockets_opened(struct http_sockets *all, int fd) {
-    add(all, fd)->kept = true;
+    struct http_socket *s = find(all, fd);
+    if (s) {
+        watch_for(s, 0);
+        watch_for(s, s->wanted);
+    }
 }
 
 void sockets_want(struct http_sockets *all, int fd, int events) {
@@ -80,9 +85,13 @@ void sockets_want(struct http_sockets *all, int fd, int events) {
         s = add(all, fd);
     }
     s->wanted = events;
-    if (events) {
-        watch_for(s, events);
-    } else if (s->kept) {
+    watch_for(s, events);
+}
+
+void sockets_forget(struct http_sockets *all, int fd, bool keep) {
+    struct http_socket *s = find(all, fd);
+    if (s && keep) {
+        s->wanted = 0;
         watch_for(s, s->watching ? WATCH_READ : 0);
     } else {
         sockets_closed(all, fd);

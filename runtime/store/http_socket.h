@@ -1,10 +1,12 @@
 /* http_socket.h -- the descriptors that libcurl wants watched.
  *
  * libcurl forgets the descriptor of a connection at the end of each request and names it again at the
- * next. Those of its own connections (`kept`) stay watched in between; only when one becomes readable
- * while nothing is asked of it, because the server closed it, does the watching stop. Descriptors that
- * libcurl opened behind our back (its name resolver's) are closed behind our back, too, and are let go at
- * once.
+ * next. Those of established connections stay watched in between, which saves two calls to the kernel a
+ * request; only when one becomes readable while nothing is asked of it, because the server closed it,
+ * does the watching stop.
+ *
+ * libcurl tells us when it closes an established connection, but not when it closes one that is still
+ * being made, or its name resolver's descriptor: those are let go as soon as it forgets them.
  */
 #ifndef SYNOD_STORE_HTTP_SOCKET_H
 #define SYNOD_STORE_HTTP_SOCKET_H
@@ -23,8 +25,11 @@ struct http_sockets {
 void sockets_init(struct http_sockets *all, struct world *w,
                   void (*ready)(struct http_sockets *all, int fd, int events));
 void sockets_release(struct http_sockets *all);
-void sockets_opened(struct http_sockets *all, int fd); /* one that sockets_closed will be told of */
-void sockets_want(struct http_sockets *all, int fd, int events); /* 0: nothing, for now */
-void sockets_closed(struct http_sockets *all, int fd);           /* call it before closing */
+/* libcurl opened one. */
+void sockets_opened(struct http_sockets *all, int fd);
+void sockets_want(struct http_sockets *all, int fd, int events);
+/* Nothing is wanted of it for now; `keep`: it is an established connection. */
+void sockets_forget(struct http_sockets *all, int fd, bool keep);
+void sockets_closed(struct http_sockets *all, int fd); /* call it before closing */
 
 #endif

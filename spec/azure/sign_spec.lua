@@ -4,7 +4,7 @@ local core = require "synod.core"
 local azurite = require "spec.support.azurite"
 local sh = require "spec.support.sh"
 
--- A key that was made public with its signatures: requests of Microsoft's own .NET client, as tested in MicrosoftDX/Dash.
+-- A key that was made public with its signatures, those of Microsoft's own .NET client (the tests of MicrosoftDX/Dash).
 local ACCOUNT = "dashstorage1"
 local KEY = "8jqRVtXUWiEthgIhR+dFwrB8gh3lFuquvJQ1v4eabObIj7okI1cZIuzY8zZHmEdpcC0f+XlUkbFwAhjTfyrLIg=="
 local MD5 = "LHmMkMS8mTXh0bRP4e4Ptw=="

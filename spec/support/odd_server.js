@@ -1,0 +1,116 @@
+// A server that answers as told by the last part of the path, and as no server should: for specs of what
+// is not in order. The words below are the parts; "count/WORD" tells how many requests came for WORD, and
+// "connections" how many connections were made. Ends when its standard input does.
+"use strict";
+
+const net = require("net");
+
+process.stdin.on("end", () => process.exit(0)).resume();
+
+const counts = {};
+let connections = 0;
+
+function answer(status, headers, body) {
+  const lines = Object.entries({ "Content-Length": Buffer.byteLength(body), ...headers });
+  return `HTTP/1.1 ${status}\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n${body}`;
+}
+
+const OURS = { "x-ms-request-id": "11111111-2222-3333-4444-555555555555", "x-ms-version": "2021-12-02" };
+const XML = { ...OURS, "Content-Type": "application/xml" };
+const LIST = '<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs><Blob><Name>a</Name><Properties>'
+  + "<Etag>0x1</Etag></Properties></Blob></Blobs><NextMarker /></EnumerationResults>";
+const BOMB = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+  + "<EnumerationResults><Blobs><Blob><Name>&b;</Name></Blob></Blobs></EnumerationResults>";
+
+const WORDS = {
+  "fine-list": answer("200 OK", XML, LIST),
+  "ok": answer("200 OK", OURS, "hello"),
+  "cut-xml": answer("200 OK", XML, LIST.slice(0, 120)),
+  "no-xml": answer("200 OK", XML, "this is no XML at all"),
+  "other-xml": answer("200 OK", XML, "<html><body/></html>"),
+  "empty-list": answer("200 OK", XML, ""),
+  "bomb": answer("200 OK", XML, BOMB),
+  "deep": answer("200 OK", XML, "<EnumerationResults>" + "<a>".repeat(5000) + "</a>".repeat(5000) + "</EnumerationResults>"),
+  "nameless": answer("200 OK", XML, "<EnumerationResults><Blobs><Blob></Blob></Blobs></EnumerationResults>"),
+  "html": answer("200 OK", { "Content-Type": "text/html", Server: "nginx" }, "<html>Log in to the wireless network</html>"),
+  "gateway": answer("502 Bad Gateway", { "Content-Type": "text/html" }, "<html>502</html>"),
+  "proxy-login": answer("407 Proxy Authentication Required", {}, ""),
+  "redirect": answer("302 Found", { Location: "http://127.0.0.1:1/elsewhere?sig=secret" }, ""),
+  "to-ok": answer("302 Found", { Location: "ok" }, ""),
+  "round": answer("302 Found", { Location: "round" }, ""),
+  "busy": answer("503 Server Busy", { ...OURS, "x-ms-error-code": "ServerBusy", "Retry-After": "7" }, ""),
+  "many": answer("429 Too Many Requests", OURS, ""),
+  "wrong-clock": answer("403 Forbidden", {
+    ...OURS, "x-ms-error-code": "AuthenticationFailed", Date: new Date(Date.now() - 47 * 60000).toUTCString(),
+  }, ""),
+  "new-code": answer("409 Conflict", { ...OURS, "x-ms-error-code": "SomethingNew" }, ""),
+  "body-code": answer("409 Conflict", XML, "<Error><Code>ContainerBeingDeleted</Code><Message>Gone.\nTime:1</Message></Error>"),
+  "bad-value": answer("400 Bad", { ...XML, "x-ms-error-code": "InvalidHeaderValue" },
+    "<Error><Code>InvalidHeaderValue</Code><Message>The value is wrong.\nRequestId:1</Message>"
+    + "<HeaderName>x-ms-foo</HeaderName><HeaderValue>7</HeaderValue></Error>"),
+  "bad-length": answer("200 OK", { ...OURS, "x-ms-blob-type": "StrangeBlob" }, ""),
+  "many-headers": answer("200 OK", Object.fromEntries([...Array(900).keys()].map((i) => ["x-" + i, "v".repeat(90)])), ""),
+  "repeated": "HTTP/1.1 200 OK\r\nX-One: 1\r\nX-Two: a\r\nx-two: b\r\nContent-Length: 0\r\n\r\n",
+  "smtp": "220 mail.example ESMTP\r\n",
+  "nothing": null,
+};
+
+/* What is not just a text to send: the socket, and how many requests came on it before. */
+const ACTS = {
+  "reset": (socket) => socket.resetAndDestroy(),
+  "close": (socket) => socket.end(),
+  "half": (socket) => socket.end(answer("200 OK", { ...OURS, "Content-Length": 1000 }, "only this")),
+  "half-head": (socket) => socket.end("HTTP/1.1 200 OK\r\nContent-"),
+  "slow": () => {},
+  "drip": (socket) => {
+    socket.write("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
+    const timer = setInterval(() => (socket.destroyed ? clearInterval(timer) : socket.write(".")), 20);
+  },
+  "once": (socket, before) => (before === 0 ? socket.write(WORDS.ok) : socket.resetAndDestroy()),
+  "last": (socket) => {
+    socket.write(WORDS.ok);
+    setTimeout(() => socket.destroy(), 50);
+  },
+  "late": (socket) => setTimeout(() => socket.write(WORDS.ok), 100),
+  "connections": (socket) => socket.write(answer("200 OK", {}, String(connections))),
+};
+
+function serve(socket, head, body, before) {
+  const [method, target] = head.split(" ");
+  const path = target.split("?")[0].split("/");
+  const word = path[path.length - 1];
+  if (path[path.length - 2] === "count") {
+    socket.write(answer("200 OK", {}, String(counts[word] || 0)));
+    return;
+  }
+  counts[word] = (counts[word] || 0) + 1;
+  if (word === "echo") {
+    socket.write(answer("200 OK", { "X-Method": method }, head + "\r\n\r\n" + body));
+  } else if (ACTS[word]) {
+    ACTS[word](socket, before);
+  } else {
+    const text = WORDS[word] || answer("404 Not Found", { ...OURS, "x-ms-error-code": "BlobNotFound" }, "");
+    socket.write(method === "HEAD" ? text.slice(0, text.indexOf("\r\n\r\n") + 4) : text);
+  }
+}
+
+const server = net.createServer((socket) => {
+  let text = "";
+  let before = 0;
+  connections += 1;
+  socket.on("error", () => {});
+  socket.on("data", (data) => {
+    text += data.toString("latin1");
+    for (;;) {
+      const end = text.indexOf("\r\n\r\n");
+      if (end < 0) return;
+      const length = Number((/^content-length: (\d+)/im.exec(text.slice(0, end + 2)) || [0, 0])[1]);
+      if (text.length < end + 4 + length) return;
+      serve(socket, text.slice(0, end), text.slice(end + 4, end + 4 + length), before);
+      before += 1;
+      text = text.slice(end + 4 + length);
+    }
+  });
+});
+
+server.listen(0, "127.0.0.1", () => console.log("port " + server.address().port));
