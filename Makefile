@@ -30,8 +30,9 @@ SYNOD_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) -Iruntime $(LIBRARY_CFLAGS)
 BIN_LIBS = -Wl,-Bstatic -llua5.4 -luv_a -lsqlite3 -Wl,-Bdynamic -lpthread -lrt -lm -ldl
 SO_LIBS  = -luv -lsqlite3 -lpthread -lrt -lm -ldl
 
+PEERS     = $(patsubst bench/peers/%.c,$(BUILD)/bench/%,$(wildcard bench/peers/*.c))
 SOURCES   = $(sort $(wildcard runtime/*/*.c))
-C_FILES   = $(wildcard runtime/*.c runtime/*.h runtime/*/*.c runtime/*/*.h)
+C_FILES   = $(wildcard runtime/*.c runtime/*.h runtime/*/*.c runtime/*/*.h bench/peers/*.c)
 LUA_FILES = $(sort $(shell find lua -name '*.lua'))
 
 BIN_OBJECTS = $(patsubst runtime/%.c,$(BUILD)/bin/%.o,$(SOURCES) runtime/main.c) $(BUILD)/bin/library.o
@@ -43,7 +44,7 @@ ASAN_MAIN    = $(BUILD)/asan/main.o $(BUILD)/asan/library.o
 Q = $(if $(V),,@)
 say = @$(if $(V),:,printf '  %-4s %s\n')
 
-.PHONY: all help demo test lint format asan deps install clean always
+.PHONY: all help demo test lint format asan bench deps install clean always
 .DELETE_ON_ERROR:
 
 all: $(if $(wildcard runtime/vm/task.c),$(BUILD)/synod) $(BUILD)/lib/synod/core.so ## build the program and the Lua module
@@ -81,6 +82,11 @@ asan: ## run the specs under the address, leak and undefined behaviour sanitizer
 	  ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:exitcode=86 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:exitcode=86 \
 	  LSAN_OPTIONS=suppressions=tools/leaks.txt:print_suppressions=0 \
 	  $(LOADER) --preload $(shell $(CC) -print-file-name=libasan.so) $(BUSTED) $(SPECS)
+
+bench: ## measure synod beside its peers (BENCH="--quick start" for a part)
+	@tools/deps build test bench
+	@$(MAKE) --no-print-directory all $(PEERS)
+	bench/run $(BENCH)
 
 deps: ## install what demo, test and lint need, as far as it is missing
 	@tools/deps build test lint
@@ -131,6 +137,16 @@ $(BUILD)/asan/%.o: runtime/%.c Makefile
 $(BUILD)/asan/library.o: $(BUILD)/library.c runtime/library.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SYNOD_CFLAGS) -fPIC -c -o $@ $<
+
+# What synod is measured beside. The meter is static, so that a command's peak memory is its own.
+$(BUILD)/bench/meter:         PEER_LIBS = -static
+$(BUILD)/bench/curl_cycle:    PEER_LIBS = -lcurl -lcrypto
+$(BUILD)/bench/sqlite_writer: PEER_LIBS = -lsqlite3
+$(BUILD)/bench/os_barrier:    PEER_LIBS = -lpthread
+$(BUILD)/bench/%: bench/peers/%.c Makefile
+	@mkdir -p $(@D)
+	$(say) CC $<
+	$(Q)$(CC) $(SYNOD_CFLAGS) $(CFLAGS) -o $@ $< $(PEER_LIBS)
 
 # The Lua library inside the program: bytecode, which starts in less time than text.
 LIBRARY_FORM ?= bytecode

@@ -1,0 +1,1 @@
+-- nothing.lua: an instance that acquires nothing and ends.
