@@ -149,6 +149,7 @@ static int l_task_id(lua_State *L) {
 static int l_exit(lua_State *L) {
     struct vm *vm = task_enter_wait(L, "os.exit");
     vm_exit(vm, (int)luaL_checkinteger(L, 1));
+    task_enter_wait(L, "os.exit"); /* the cancel is due already, unless this run was ending before */
     return task_wait(L, vm, NULL, NEVER, nothing_done); /* where the cancel meets it */
 }
 
