@@ -1,0 +1,61 @@
+/* lost.h -- what a lost answer means, call by call.
+ *
+ * An answer is lost when the request may have reached the store and no word came back on which one can
+ * rely: a time-out, a broken connection, an answer that cannot be read, a 5xx. The write may have
+ * happened. What follows depends on the call alone:
+ *
+ *   call                            repeated?  and when the repetition is refused
+ *   ------------------------------  ---------  ------------------------------------------------------
+ *   reads, lists                    yes        the refusal stands
+ *   unconditional put, metadata     yes        the refusal stands: repeating changes nothing
+ *   create of a container,          yes        any 409 or 412 is looked into: when the nonce stored
+ *   put or metadata under a                    there is this call's own, the call has succeeded, and its
+ *   condition                                  props are those now found; else the refusal stands
+ *   delete                          yes        404 (and ContainerBeingDeleted): it is done; else stands
+ *   append at a position            yes        AppendPositionConditionNotMet: the bytes there are read
+ *                                              back and compared; equal is success, else it stands
+ *   append anywhere                 never      AnswerLost: it would be there twice
+ *   any other write                 never      AnswerLost
+ *
+ * The nonce is 16 random bytes in hex, one a call, in the metadata as `synod_nonce`. Who reads through
+ * the client never sees it, and an unconditional write drops one that was copied from elsewhere.
+ */
+#ifndef SYNOD_STORE_LOST_H
+#define SYNOD_STORE_LOST_H
+
+#include "base/random.h"
+#include "store/request.h"
+
+#define NONCE_NAME "synod_nonce"
+enum { NONCE_BYTES = 16, NONCE_TEXT = 2 * NONCE_BYTES + 1 };
+
+enum lost_rule {
+    LOST_REPEAT,    /* repeating is harmless */
+    LOST_NONCE,     /* repeat; a refusal is settled by whose nonce is there */
+    LOST_DELETE,    /* repeat; gone is done */
+    LOST_READ_BACK, /* repeat; a refused position is settled by reading the bytes back */
+    LOST_NEVER,     /* not repeated once it may have been sent */
+};
+
+enum lost_verdict {
+    LOST_STANDS, /* the refusal is the call's answer */
+    LOST_DONE,   /* it shows that the lost attempt had succeeded */
+    LOST_LOOK,   /* look first: lost_look, lost_is_own */
+};
+
+enum lost_rule lost_rule_of(const struct store_request *req);
+/* Was this error the loss of an answer? `sent`: see struct attempt. */
+bool lost_answer(const struct error *e, bool sent);
+/* A repetition was refused with `e` after a lost answer. */
+enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e);
+/* The request that looks: filled in from `req`, whose strings it borrows. */
+void lost_look(const struct store_request *req, struct store_request *look);
+/* Is what the look found the doing of this call? */
+bool lost_is_own(const struct store_request *req, const char *nonce,
+                 const struct store_reply *found);
+
+void nonce_draw(struct random *r, char nonce[NONCE_TEXT]);
+/* Takes any nonce out of the request's metadata and puts this one there (NULL: none). False: no memory. */
+bool nonce_stamp(struct store_request *req, struct arena *arena, const char *nonce);
+
+#endif
