@@ -75,63 +75,6 @@ struct store *store_over(struct world *w, struct transport *t) {
     return s;
 }
 
-static struct transport *open_embedded(struct world *w, const char *rest, struct error *err) {
-    const char *options = strrchr(rest, '?');
-    bool relaxed = options && strcmp(options, "?relaxed") == 0;
-    if (options && !relaxed) {
-        error_set(err, ERR_INVALID_INPUT,
-                  "the store's address has an unknown option \"%s\"; only \"?relaxed\" is known",
-                  options);
-        return NULL;
-    }
-    size_t n = options ? (size_t)(options - rest) : strlen(rest);
-    if (n == 0) {
-        error_set(err, ERR_INVALID_INPUT,
-                  "the store's address names no file; write embedded:PATH");
-        return NULL;
-    }
-    char *path = xmalloc(n + 1);
-    memcpy(path, rest, n);
-    path[n] = '\0';
-    struct transport *t = transport_embedded_new(w, path, relaxed, err);
-    free(path);
-    return t;
-}
-
-static struct transport *open_azure(struct world *w, struct error *err) {
-    const char *connection = getenv("AZURE_STORAGE_CONNECTION_STRING");
-    if (!connection || !*connection) {
-        error_set(err, ERR_UNAUTHORIZED,
-                  "the store \"azure\" needs AZURE_STORAGE_CONNECTION_STRING in the environment");
-        return NULL;
-    }
-    return transport_azure_new(w, connection, err);
-}
-
-/* What is neither is not shown: it may hold a key. */
-static struct transport *open_transport(struct world *w, const char *url, struct error *err) {
-    if (strncmp(url, "embedded:", 9) == 0) {
-        return open_embedded(w, url + 9, err);
-    }
-    if (strcmp(url, "memory:") == 0) {
-        return transport_memory_new(w, err);
-    }
-    if (strcmp(url, "azure") == 0) {
-        return open_azure(w, err);
-    }
-    if (strchr(url, '=')) {
-        return transport_azure_new(w, url, err);
-    }
-    error_set(err, ERR_INVALID_INPUT,
-              "the store's address is none of embedded:PATH, memory:, azure or a connection string");
-    return NULL;
-}
-
-struct store *store_open(struct world *w, const char *url, struct error *err) {
-    struct transport *t = open_transport(w, url, err);
-    return t ? store_over(w, t) : NULL;
-}
-
 const char *store_kind(const struct store *s) {
     return s->transport->ops->kind;
 }

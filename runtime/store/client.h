@@ -39,8 +39,10 @@ struct store_call {
     struct call_state *state; /* the client's */
 };
 
-/* url: "embedded:PATH", "memory:", "azure", or a connection string; see api of --store.
- * options after '?': "embedded:PATH?relaxed". NULL and err when it cannot be opened. */
+/* url: "embedded:PATH", "embedded:PATH?relaxed", "memory:", "azure" (the connection string is then that of
+ * AZURE_STORAGE_CONNECTION_STRING, read now), or a connection string. NULL and err when it cannot be
+ * opened; err never shows the url, which may hold a key. */
+struct transport *transport_open(struct world *w, const char *url, struct error *err);
 struct store *store_open(struct world *w, const char *url, struct error *err);
 /* Over a transport made elsewhere, which it takes over. */
 struct store *store_over(struct world *w, struct transport *t);

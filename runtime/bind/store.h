@@ -1,0 +1,93 @@
+/* store.h -- what the bindings of stores, containers and blobs share.
+ *
+ * A store is a userdata "synod.Store"; a container or blob is a userdata that names a place in one and
+ * keeps it alive. A call is made from the arguments, run, and turned into results:
+ *
+ *     struct place *p = place_check(L, 1, BLOB_TYPE);
+ *     struct store_call *call = place_call(L, p, VERB_BLOB_HEAD);
+ *     call_options(L, 2, HEAD_OPTIONS, call);
+ *     return call_run(L, vm, p->store, call);
+ *
+ * Anything in between may raise: a call that belongs to nobody yet hangs on the store as `loose` and is
+ * freed when the next one is made. The same holds while results are pushed.
+ */
+#ifndef SYNOD_BIND_STORE_H
+#define SYNOD_BIND_STORE_H
+
+#include "bind/bind.h"
+#include "store/client.h"
+
+#define STORE_TYPE "synod.Store"
+#define CONTAINER_TYPE "synod.Container"
+#define BLOB_TYPE "synod.Blob"
+
+struct change_wait;
+
+struct bound_store {
+    struct vm_resource resource; /* closes the store at the end of the run */
+    struct vm *vm;
+    struct store *store;       /* NULL: closed */
+    struct store_call *loose;  /* see above */
+    struct change_wait *waits; /* store:changed calls under way */
+};
+
+struct place {
+    struct bound_store *store; /* its userdata is the first user value */
+    const char *container;
+    const char *name; /* NULL: the container itself */
+    char text[];
+};
+
+/* Raise when the argument is something else, or the store was closed. */
+struct bound_store *bound_store_check(lua_State *L, int arg);
+struct place *place_check(lua_State *L, int arg, const char *type);
+/* Pushes a place; the store's userdata is at index `owner`. */
+void place_push(lua_State *L, int owner, struct bound_store *store, const char *type,
+                const char *container, const char *name);
+
+/* The name at `arg`, checked: a name that the service forbids is raised. */
+const char *check_container_name(lua_State *L, int arg);
+const char *check_blob_name(lua_State *L, int arg);
+
+/* A loose call. */
+struct store_call *call_new(lua_State *L, struct bound_store *store, enum store_verb verb);
+struct store_call *place_call(lua_State *L, struct place *p, enum store_verb verb);
+/* Copies into the call's arena; raises when memory is short. */
+const char *call_copy(lua_State *L, struct store_call *call, const char *data, size_t len);
+
+/* Runs the loose call and gives its results: true for creates and deletes, body and props for a read,
+ * props for the rest; nil, err when it was refused. */
+int call_run(lua_State *L, struct vm *vm, struct bound_store *store, struct store_call *call);
+
+/* For calls whose results are pushed elsewhere: starts the loose call, which is its caller's from now
+ * on. True: the task will be woken when it is finished; false: it is finished already. */
+bool call_begin(struct bound_store *store, struct store_call *call, struct task *task);
+
+/* container:list and store:containers: see store_list.c. */
+int container_list(lua_State *L);
+int store_containers(lua_State *L);
+
+int push_call_error(lua_State *L, const struct store_call *call); /* nil, err */
+void push_props(lua_State *L, const struct store_props *props, const char *name);
+
+/* ---- options ---- */
+
+/* One option: `read` takes the value at the top of the stack, which it leaves there. */
+struct call_option {
+    const char *name;
+    void (*read)(lua_State *L, struct store_call *call, const char *name);
+};
+
+/* Reads the table at `arg` (nil and none: nothing) by a list that ends with a NULL name; raises for an
+ * unknown name, with a suggestion. */
+void call_options(lua_State *L, int arg, const struct call_option *known, struct store_call *call);
+
+extern const struct call_option PATIENCE_OPTIONS[]; /* timeout, try_timeout, retries */
+extern const struct call_option READ_OPTIONS[];     /* these and the conditions */
+extern const struct call_option GET_OPTIONS[], PUT_OPTIONS[], APPEND_OPTIONS[], CREATE_OPTIONS[],
+    LIST_OPTIONS[];
+
+/* The table at `arg` becomes the request's metadata. */
+void call_metadata(lua_State *L, int arg, struct store_call *call);
+
+#endif

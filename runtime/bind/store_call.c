@@ -1,0 +1,180 @@
+/* store_call.c -- a store call from Lua's side: made, run, waited for, turned into results. */
+#include "bind/store.h"
+
+#include <string.h>
+
+/* What a task that waits for a call needs; it lives in the call's arena. */
+struct waiting {
+    struct bound_store *store;
+    struct task *task; /* NULL while the call is being started */
+};
+
+struct store_call *call_new(lua_State *L, struct bound_store *store, enum store_verb verb) {
+    if (!store->store) {
+        luaL_error(L, "the store is closed");
+    }
+    if (store->loose) { /* an error was raised before it was run, or while its results were pushed */
+        store_call_free(store->loose);
+    }
+    store->loose = store_call_new(store->store, verb);
+    return store->loose;
+}
+
+struct store_call *place_call(lua_State *L, struct place *p, enum store_verb verb) {
+    struct store_call *call = call_new(L, p->store, verb);
+    call->req.container = call_copy(L, call, p->container, strlen(p->container));
+    call->req.name = p->name ? call_copy(L, call, p->name, strlen(p->name)) : NULL;
+    return call;
+}
+
+const char *call_copy(lua_State *L, struct store_call *call, const char *data, size_t len) {
+    const char *copy = arena_copy(&call->arena, data, len);
+    if (!copy) {
+        luaL_error(L, "not enough memory for %I bytes", (LUAI_UACINT)len);
+    }
+    return copy;
+}
+
+static void call_done(struct store_call *call) {
+    struct waiting *w = call->owner;
+    if (w->task) {
+        task_wake(w->task);
+    }
+}
+
+bool call_begin(struct bound_store *store, struct store_call *call, struct task *task) {
+    struct waiting *w = arena_alloc(&call->arena, sizeof *w);
+    *w = (struct waiting){.store = store};
+    store->loose = NULL;
+    store_call_start(call, call_done, w);
+    w->task = task;
+    return !call->finished;
+}
+
+/* ---- results ---- */
+
+static void set_string(lua_State *L, const char *field, const char *value) {
+    lua_pushstring(L, value);
+    lua_setfield(L, -2, field);
+}
+
+static void set_integer(lua_State *L, const char *field, int64_t value) {
+    if (value != UNSET) {
+        lua_pushinteger(L, value);
+        lua_setfield(L, -2, field);
+    }
+}
+
+static void push_metadata(lua_State *L, const struct pairs *metadata) {
+    lua_newtable(L);
+    for (const char *name = pairs_first(metadata); name; name = pairs_next(metadata, name)) {
+        set_string(L, name, pairs_value(name));
+    }
+}
+
+static void set_lease(lua_State *L, const struct store_props *props) {
+    set_string(L, "lease_state", lease_state_word(props->lease_state));
+    set_string(L, "lease_status", props->locked ? "locked" : "unlocked");
+    if (props->lease_duration) {
+        set_string(L, "lease_duration", props->lease_duration < 0 ? "infinite" : "fixed");
+    }
+}
+
+void push_props(lua_State *L, const struct store_props *props, const char *name) {
+    int fields = 2 + (name != NULL) + (props->length != UNSET) + props->has_type +
+                 3 * props->has_lease + (props->block_count != UNSET) +
+                 (props->append_offset != UNSET) + (props->content_type[0] != '\0') +
+                 props->has_metadata;
+    lua_createtable(L, 0, fields);
+    if (name) {
+        set_string(L, "name", name);
+    }
+    if (props->etag[0]) {
+        set_string(L, "etag", props->etag);
+    }
+    if (props->last_modified != UNSET) {
+        set_integer(L, "last_modified", props->last_modified / NS_PER_S);
+    }
+    set_integer(L, "length", props->length);
+    set_integer(L, "committed_block_count", props->block_count);
+    set_integer(L, "append_offset", props->append_offset);
+    if (props->has_type) {
+        set_string(L, "type", blob_type_word(props->type));
+    }
+    if (props->content_type[0]) {
+        set_string(L, "content_type", props->content_type);
+    }
+    if (props->has_lease) {
+        set_lease(L, props);
+    }
+    if (props->has_metadata) {
+        push_metadata(L, &props->metadata);
+        lua_setfield(L, -2, "metadata");
+    }
+}
+
+int push_call_error(lua_State *L, const struct store_call *call) {
+    const struct store_request *req = &call->req;
+    const char *target = req->container;
+    if (req->name) {
+        target = lua_pushfstring(L, "%s/%s", req->container, req->name);
+    }
+    return bind_fail(L, &call->reply.err, verb_phrase(req->verb), target);
+}
+
+static int push_results(lua_State *L, struct store_call *call) {
+    enum err code = call->reply.err.code;
+    switch (call->req.verb) {
+    case VERB_CONTAINER_CREATE:
+        if (code == ERR_CONTAINER_ALREADY_EXISTS) {
+            code = ERR_OK;
+        } /* fall through */
+    case VERB_CONTAINER_DELETE:
+    case VERB_BLOB_DELETE:
+        lua_pushboolean(L, true);
+        return code == ERR_OK ? 1 : push_call_error(L, call);
+    case VERB_BLOB_GET:
+        if (code == ERR_OK) {
+            lua_pushlstring(L, buf_str(&call->reply.body), call->reply.body.len);
+            push_props(L, &call->reply.props, NULL);
+            return 2;
+        } /* fall through */
+    default:
+        if (code != ERR_OK) {
+            return push_call_error(L, call);
+        }
+        push_props(L, &call->reply.props, NULL);
+        return 1;
+    }
+}
+
+/* ---- running ---- */
+
+/* Memory may run short while the results are pushed: the call is loose meanwhile. */
+static int call_results(lua_State *L, void *arg) {
+    struct store_call *call = arg;
+    struct bound_store *store = ((struct waiting *)call->owner)->store;
+    if (store->loose) {
+        store_call_free(store->loose);
+    }
+    store->loose = call;
+    int results = push_results(L, call);
+    store->loose = NULL;
+    store_call_free(call);
+    return results;
+}
+
+static void call_cancel(void *arg) {
+    store_call_abandon(arg);
+}
+
+int call_run(lua_State *L, struct vm *vm, struct bound_store *store, struct store_call *call) {
+    struct task *task = task_running(vm);
+    if (!call_begin(store, call, task)) {
+        if (task_may_skip_park(vm)) {
+            return call_results(L, call);
+        }
+        task_wake(task);
+    }
+    return task_park(L, vm, call, call_results, call_cancel);
+}
