@@ -53,11 +53,11 @@ local LATER = {
   connect = { "synod.net", "connect" },
   log = { "synod.log" },
   open = { "synod.store", "open" },
-  store = { "synod.store", "default" },
 }
 
 return setmetatable(synod, {
   __index = function(_, name)
+    if name == "store" then return require("synod.store").default() end -- each run has its own
     local from = LATER[name]
     if not from then return nil end
     local module = require(from[1])

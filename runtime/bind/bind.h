@@ -49,6 +49,9 @@ bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool abs
     X(process)                                                                                     \
     X(http)                                                                                        \
     X(stream)                                                                                      \
+    X(store)                                                                                       \
+    X(store_list)                                                                                  \
+    X(blob)                                                                                        \
     X(output)                                                                                      \
     X(version)
 
