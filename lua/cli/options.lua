@@ -12,11 +12,12 @@ local options = {}
 ---@field name string         without the dashes
 ---@field short? string       one letter
 ---@field value? string       what the help calls the value; nil: a flag
----@field kind? "count"|"seconds"|"size"
+---@field kind? "count"|"seconds"|"bytes"|"size"
 ---@field choices? string[]
 ---@field env? string         the environment variable that is read when the option is absent
 ---@field meaning string
 ---@field default? string
+---@field many? boolean       may be given several times: the field is a list
 ---@field hidden? boolean     for the program itself, not shown
 
 local SIZE_UNITS = { K = 2 ^ 10, M = 2 ^ 20, G = 2 ^ 30 }
@@ -32,6 +33,11 @@ local kinds = {
     local digits, unit = text:match("^(%d+%.?%d*)([smh]?)$")
     if digits then return tonumber(digits) * ({ s = 1, m = 60, h = 3600 })[unit ~= "" and unit or "s"] end
     return nil, "a time such as 30, 1.5s or 10m"
+  end,
+  bytes = function(text)
+    local n = text:match("^%d+$") and math.tointeger(tonumber(text))
+    if n then return n end
+    return nil, "a number of bytes"
   end,
   size = function(text)
     local digits, unit = text:match("^(%d+)([KMG]?)$")
@@ -145,6 +151,10 @@ local function take(rows, args, at, parsed)
   end
   local converted, problem = convert(row, value, shown)
   if converted == nil then return nil, problem end
+  if row.many then
+    local list = parsed[field(row)] or {}
+    list[#list + 1], converted = converted, list
+  end
   parsed[field(row)] = converted
   return at + 1
 end

@@ -45,6 +45,16 @@ static int place_tostring(lua_State *L) {
     return 1;
 }
 
+/* core.name_fault("container" or "blob", name) -> what is wrong with it, or nil */
+static int l_name_fault(lua_State *L) {
+    static const char *const KINDS[] = {"container", "blob", NULL};
+    size_t len;
+    int kind = luaL_checkoption(L, 1, NULL, KINDS);
+    const char *name = luaL_checklstring(L, 2, &len);
+    lua_pushstring(L, kind == 0 ? name_fault_container(name, len) : name_fault_blob(name, len));
+    return 1;
+}
+
 /* ---- containers ---- */
 
 static int container_create(lua_State *L) {
@@ -198,6 +208,8 @@ void bind_blob(lua_State *L, struct vm *vm) {
                                     {"append", blob_append},
                                     {NULL, NULL}};
     static const luaL_Reg META[] = {{"__tostring", place_tostring}, {NULL, NULL}};
+    static const luaL_Reg FUNCTIONS[] = {{"name_fault", l_name_fault}, {NULL, NULL}};
     bind_type(L, vm, CONTAINER_TYPE, CONTAINER, META);
     bind_type(L, vm, BLOB_TYPE, BLOB, META);
+    bind_functions(L, vm, FUNCTIONS);
 }

@@ -1,0 +1,69 @@
+-- How commands show what they found: a table for people, JSON lines for programs.
+
+local show = {}
+
+local ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
+
+local function quote(text)
+  return '"' .. text:gsub('[%c"\\\127]', function(c)
+    return ESCAPES[c] or ("\\u%04x"):format(c:byte())
+  end) .. '"'
+end
+
+--- A value as JSON, the fields of a table in order of their names.
+---@param value string|number|boolean|table
+---@return string
+function show.json(value)
+  if type(value) == "string" then return quote(value) end
+  if type(value) ~= "table" then return tostring(value) end
+  local names, parts = {}, {}
+  for name in pairs(value) do names[#names + 1] = name end
+  table.sort(names)
+  for i, name in ipairs(names) do parts[i] = quote(name) .. ":" .. show.json(value[name]) end
+  return "{" .. table.concat(parts, ",") .. "}"
+end
+
+--- The width of a text in columns, as far as one character takes one.
+local function width(text) return utf8.len(text) or #text end
+
+--- Rows of texts under a heading, in columns; a column named in `right` ends at the same place in each row.
+---@param heading string[]
+---@param rows string[][]
+---@param right? table<string, boolean>
+---@return string
+function show.columns(heading, rows, right)
+  local widths = {}
+  for _, row in ipairs { heading, table.unpack(rows) } do
+    for i, text in ipairs(row) do widths[i] = math.max(widths[i] or 0, width(text)) end
+  end
+  local lines = {}
+  for _, row in ipairs { heading, table.unpack(rows) } do
+    local cells = {}
+    for i, text in ipairs(row) do
+      local pad = (" "):rep(widths[i] - width(text))
+      cells[i] = right and right[heading[i]] and pad .. text or text .. pad
+    end
+    lines[#lines + 1] = (table.concat(cells, "  "):gsub("%s+$", ""))
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+--- Names and values, one a line.
+---@param pairs_of { [1]: string, [2]: string }[]
+---@return string
+function show.fields(pairs_of)
+  local widest = 0
+  for _, field in ipairs(pairs_of) do widest = math.max(widest, width(field[1])) end
+  local lines = {}
+  for i, field in ipairs(pairs_of) do
+    lines[i] = field[1] .. (" "):rep(widest - width(field[1]) + 2) .. field[2]
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+--- An instant for people: local time is what they have on the wall.
+---@param seconds integer since 1970
+---@return string
+function show.date(seconds) return tostring(os.date("%Y-%m-%d %H:%M:%S", seconds)) end
+
+return show

@@ -1,0 +1,276 @@
+-- synod store ls|get|put|rm|head: look at and mend a store by hand.
+
+local common = require "cli.common"
+local core = require "synod.core"
+local options = require "cli.options"
+local show = require "cli.show"
+
+local TYPES = { "block", "page", "append" }
+local PIECE = 1 << 20 -- bytes of a file read at once
+
+local store = {
+  summary = "look at a store and mend it by hand",
+  usage = {
+    "ls [CONTAINER[/PREFIX]] [--json]",
+    "get CONTAINER/BLOB [-o FILE]",
+    "put CONTAINER/BLOB [FILE]           without FILE, or with -: standard input",
+    "rm CONTAINER[/BLOB]...              BLOB* is every blob whose name begins so",
+    "head CONTAINER[/BLOB] [--json]",
+  },
+  options = common.join(common.store, {
+    { name = "json", meaning = "ls, head: one JSON object a line" },
+    { name = "output", short = "o", value = "FILE", meaning = "get: write the content there", default = "standard output" },
+    { name = "type", value = "TYPE", choices = TYPES, meaning = "put: block, page or append", default = "block" },
+    { name = "size", value = "BYTES", kind = "bytes", meaning = "put: of a page blob, a multiple of 512" },
+    { name = "content-type", value = "TYPE", meaning = "put: the content's media type" },
+    { name = "metadata", value = "NAME=VALUE", many = true, meaning = "put: may be given several times" },
+    { name = "if-none-match", value = "ETAG", meaning = "put: only if it has another ETag; *: only if it does not exist" },
+    { name = "if-match", value = "ETAG", meaning = "put, rm: only if it has this ETag" },
+    { name = "yes", short = "y", meaning = "rm: do not ask" },
+    { name = "timeout", value = "SECONDS", kind = "seconds", meaning = "for each request", default = "10" },
+  }),
+  notes = "rm asks on a terminal before it removes more than one blob. A failure gives exit code 1; a store that cannot "
+    .. "be reached 3; one that does not answer in time 4.",
+}
+
+--- What a command was told wrongly: ends it with exit code 2.
+local Wrong = {}
+
+local function wrong(...) error(setmetatable({ problem = string.format(...) }, Wrong), 0) end
+
+--- Any refusal of the store ends the command with its err table, which says everything.
+local function must(...)
+  local value, err = ...
+  if value == nil then error(err, 0) end
+  return ...
+end
+
+--- "flags/a/b" -> "flags", "a/b"; nil for what is not there.
+local function split(text)
+  local container, name = text:match("^([^/]*)/?(.*)$")
+  local fault = core.name_fault("container", container)
+  if fault then wrong("the container name '%s' %s", container, fault) end
+  return container, name ~= "" and name or nil
+end
+
+local function blob_of(s, text)
+  local container, name = split(text or "")
+  if not name then wrong("'%s' names no blob; write CONTAINER/BLOB", text) end
+  local fault = core.name_fault("blob", name)
+  if fault then wrong("the blob name '%s' %s", name, fault) end
+  return s:container(container):blob(name)
+end
+
+local function one_target(parsed, least, most)
+  local count = #parsed.args - 1
+  if count < least then wrong("store %s: CONTAINER/BLOB is missing", parsed.args[1]) end
+  if count > most then wrong("store %s: unexpected argument '%s'", parsed.args[1], parsed.args[most + 2]) end
+end
+
+-- ls
+
+local function lease_text(item)
+  if not item.lease_state or item.lease_state == "available" then return "-" end
+  return item.lease_duration and item.lease_state .. " (" .. item.lease_duration .. ")" or item.lease_state
+end
+
+local function blob_row(item)
+  return {
+    item.name, item.type or "-", tostring(item.length or "-"), show.date(item.last_modified), lease_text(item),
+  }
+end
+
+local function container_row(item) return { item.name, show.date(item.last_modified), lease_text(item) } end
+
+local function print_items(parsed, heading, row_of, ...)
+  local rows = {}
+  for item in ... do
+    if parsed.json then
+      io.write(show.json(item), "\n")
+    else
+      rows[#rows + 1] = row_of(item)
+    end
+  end
+  if #rows > 0 then io.write(show.columns(heading, rows, { LENGTH = true })) end
+end
+
+local actions = {}
+
+function actions.ls(s, parsed)
+  one_target(parsed, 0, 1)
+  local asked = { metadata = parsed.json, timeout = parsed.timeout }
+  if not parsed.args[2] then
+    print_items(parsed, { "CONTAINER", "MODIFIED", "LEASE" }, container_row, s:containers(asked))
+    return
+  end
+  local container
+  container, asked.prefix = split(parsed.args[2])
+  print_items(parsed, { "BLOB", "TYPE", "LENGTH", "MODIFIED", "LEASE" }, blob_row, s:container(container):list(asked))
+end
+
+-- get and put
+
+local function open_file(path, mode, purpose)
+  local file, problem = io.open(path, mode)
+  if not file then error(("cannot %s %s: %s"):format(purpose, path, problem:gsub("^.*: ", "")), 0) end
+  return file
+end
+
+function actions.get(s, parsed)
+  one_target(parsed, 1, 1)
+  local body = must(blob_of(s, parsed.args[2]):get { timeout = parsed.timeout })
+  if not parsed.output or parsed.output == "-" then
+    io.write(body)
+    return
+  end
+  local file <close> = open_file(parsed.output, "wb", "write")
+  local ok, problem = file:write(body)
+  if ok then ok, problem = file:flush() end
+  if not ok then error(("cannot write %s: %s"):format(parsed.output, problem), 0) end
+end
+
+local function read_body(path)
+  local file = path and path ~= "-" and open_file(path, "rb", "read") or io.stdin
+  local pieces = {}
+  repeat
+    local piece, problem = file:read(PIECE)
+    if problem then error(("cannot read %s: %s"):format(path or "standard input", problem), 0) end
+    pieces[#pieces + 1] = piece
+  until not piece
+  if file ~= io.stdin then file:close() end
+  return table.concat(pieces)
+end
+
+local function metadata_of(list)
+  local metadata = {}
+  for _, pair in ipairs(list or {}) do
+    local name, value = pair:match("^([%a_][%w_]*)=(.*)$")
+    if not name then wrong("--metadata: '%s' is not NAME=VALUE with a NAME of letters, digits and _", pair) end
+    if value:find("[^\32-\126]") or value:find("^ ") or value:find(" $") then
+      wrong("--metadata: the value of '%s' may hold only printable ASCII without blanks at its ends", name)
+    end
+    metadata[name] = value
+  end
+  return metadata
+end
+
+function actions.put(s, parsed)
+  one_target(parsed, 1, 2)
+  local kind = parsed.type or "block"
+  if kind == "page" and not parsed.size then wrong("--type page needs --size BYTES, a multiple of 512") end
+  if kind ~= "page" and parsed.size then wrong("--size is only for --type page") end
+  if parsed.size and parsed.size % 512 ~= 0 then wrong("--size: %d is not a multiple of 512", parsed.size) end
+  if kind ~= "block" and parsed.args[3] then wrong("a %s blob is made empty: give no FILE", kind) end
+  local b = blob_of(s, parsed.args[2])
+  local metadata = metadata_of(parsed.metadata)
+  must(b:put(kind == "block" and read_body(parsed.args[3]) or "", {
+    type = kind, size = parsed.size, content_type = parsed.content_type, metadata = metadata,
+    if_none_match = parsed.if_none_match, if_match = parsed.if_match, timeout = parsed.timeout,
+  }))
+end
+
+-- rm
+
+--- On a terminal a person is asked; elsewhere whoever wrote the command has decided.
+local function confirmed(question)
+  local terminal = core.output_terminal(2) and io.open("/dev/tty", "r")
+  if not terminal then return true end
+  io.stderr:write(question, " [y/N] ")
+  local answer = terminal:read("l") or ""
+  terminal:close()
+  return answer:lower():match("^%s*y") ~= nil
+end
+
+--- What the words name: blobs to remove one by one, containers to remove as a whole.
+local function collect(s, parsed)
+  local blobs, containers, count = {}, {}, 0
+  for i = 2, #parsed.args do
+    local container, name = split(parsed.args[i])
+    local c = s:container(container)
+    local prefix = name and name:match("^(.*)%*$")
+    if name and not prefix then
+      blobs[#blobs + 1] = blob_of(s, parsed.args[i])
+      count = count + 1
+    else
+      for item in c:list { prefix = prefix, timeout = parsed.timeout } do
+        if prefix then blobs[#blobs + 1] = c:blob(item.name) end
+        count = count + 1
+      end
+      if not prefix then containers[#containers + 1] = c end
+    end
+  end
+  return blobs, containers, count
+end
+
+function actions.rm(s, parsed)
+  one_target(parsed, 1, math.huge)
+  local blobs, containers, count = collect(s, parsed)
+  local things = ("%d blob%s"):format(count, count == 1 and "" or "s")
+  if #containers > 0 then things = ("%d container%s with %s"):format(#containers, #containers == 1 and "" or "s", things) end
+  if not parsed.yes and (count > 1 or #containers > 0) and not confirmed("Remove " .. things .. "?") then
+    io.stderr:write("synod: nothing was removed\n")
+    return 1
+  end
+  for _, b in ipairs(blobs) do must(b:delete { if_match = parsed.if_match, timeout = parsed.timeout }) end
+  for _, c in ipairs(containers) do must(c:delete { timeout = parsed.timeout }) end
+end
+
+-- head
+
+local SHOWN = {
+  "type", "length", "content_type", "etag", "last_modified", "lease_state", "lease_status", "lease_duration",
+  "committed_block_count",
+}
+
+function actions.head(s, parsed)
+  one_target(parsed, 1, 1)
+  local container, name = split(parsed.args[2])
+  local target = name and blob_of(s, parsed.args[2]) or s:container(container)
+  local props = must(target:head { timeout = parsed.timeout })
+  if parsed.json then
+    io.write(show.json(props), "\n")
+    return
+  end
+  local fields = {}
+  for _, field in ipairs(SHOWN) do
+    local value = props[field]
+    if field == "last_modified" and value then value = show.date(value) end
+    if value then fields[#fields + 1] = { field, tostring(value) } end
+  end
+  local names = {}
+  for metadata_name in pairs(props.metadata or {}) do names[#names + 1] = metadata_name end
+  table.sort(names)
+  for _, metadata_name in ipairs(names) do
+    fields[#fields + 1] = { "metadata " .. metadata_name, props.metadata[metadata_name] }
+  end
+  io.write(show.fields(fields))
+end
+
+local function action_named(word)
+  local words = {}
+  for name in pairs(actions) do words[#words + 1] = name end
+  table.sort(words)
+  if not word then wrong("store: say what to do: %s", table.concat(words, ", ")) end
+  if not actions[word] then
+    local near = options.nearest(word, words)
+    wrong("store: unknown action '%s'%s", word,
+      near and (", did you mean '" .. near .. "'?") or "; there are " .. table.concat(words, ", "))
+  end
+  return actions[word]
+end
+
+---@param parsed table
+---@return integer exit_code
+function store.run(parsed)
+  local stores = require "synod.store"
+  stores.configure(require("cli.process").store or parsed.store)
+  local ok, result = pcall(function()
+    local action = action_named(parsed.args[1])
+    return action(stores.default(), parsed)
+  end)
+  if ok then return result or 0 end
+  if getmetatable(result) == Wrong then return options.refuse(result.problem, "store") end
+  error(result, 0)
+end
+
+return store
