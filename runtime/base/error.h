@@ -19,6 +19,7 @@
     /* the runtime's own */                                                                        \
     X(TIMEOUT, "Timeout", 0, "the time allowed has passed", "")                                    \
     X(CANCELLED, "Cancelled", 0, "the task was cancelled", "")                                     \
+    X(USAGE, "Usage", 0, "it was called wrongly", "")                                              \
     X(LEASE_LOST, "LeaseLost", 412, "the lease is no longer ours", "")                             \
     X(FENCED, "Fenced", 0, "a newer fencing token is stored there", "")                            \
     X(FENCE_REGRESSED, "FenceRegressed", 0, "the fencing token fell",                              \

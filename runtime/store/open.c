@@ -9,14 +9,14 @@ static struct transport *open_embedded(struct world *w, const char *rest, struct
     const char *options = strrchr(rest, '?');
     bool relaxed = options && strcmp(options, "?relaxed") == 0;
     if (options && !relaxed) {
-        error_set(err, ERR_INVALID_INPUT,
+        error_set(err, ERR_USAGE,
                   "the store's address has an unknown option \"%s\"; only \"?relaxed\" is known",
                   options);
         return NULL;
     }
     size_t n = options ? (size_t)(options - rest) : strlen(rest);
     if (n == 0) {
-        error_set(err, ERR_INVALID_INPUT,
+        error_set(err, ERR_USAGE,
                   "the store's address names no file; write embedded:PATH");
         return NULL;
     }
@@ -28,6 +28,17 @@ static struct transport *open_embedded(struct world *w, const char *rest, struct
     return t;
 }
 
+/* A connection string that cannot be read is a wrong use of the program, not a refusal of the store. */
+static struct transport *open_connection(struct world *w, const char *connection,
+                                         struct error *err) {
+    struct transport *t = transport_azure_new(w, connection, err);
+    if (!t && err->code == ERR_INVALID_INPUT) {
+        err->code = ERR_USAGE;
+        err->status = err_status(ERR_USAGE);
+    }
+    return t;
+}
+
 static struct transport *open_azure(struct world *w, struct error *err) {
     const char *connection = getenv("AZURE_STORAGE_CONNECTION_STRING");
     if (!connection || !*connection) {
@@ -35,7 +46,7 @@ static struct transport *open_azure(struct world *w, struct error *err) {
                   "the store \"azure\" needs AZURE_STORAGE_CONNECTION_STRING in the environment");
         return NULL;
     }
-    return transport_azure_new(w, connection, err);
+    return open_connection(w, connection, err);
 }
 
 /* What is neither is not shown: it may hold a key. */
@@ -50,9 +61,9 @@ struct transport *transport_open(struct world *w, const char *url, struct error 
         return open_azure(w, err);
     }
     if (strchr(url, '=')) {
-        return transport_azure_new(w, url, err);
+        return open_connection(w, url, err);
     }
-    error_set(err, ERR_INVALID_INPUT,
+    error_set(err, ERR_USAGE,
               "the store's address is none of embedded:PATH, memory:, azure or a connection string");
     return NULL;
 }
