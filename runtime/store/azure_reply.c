@@ -224,7 +224,7 @@ static void refuse(struct azure *az, struct azure_call *call, const struct head 
         word = body.code;
         code = err_from_word(word);
     }
-    if (!word || (code == ERR_OTHER && http->status == 403)) {
+    if (!word || http->status == 304 || (code == ERR_OTHER && http->status == 403)) {
         code = code_from_status(http->status, call->attempt->req->verb);
     }
     struct error *err = &reply->err;
