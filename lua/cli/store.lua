@@ -160,7 +160,7 @@ function actions.put(s, parsed)
   if kind == "page" and not parsed.size then wrong("--type page needs --size BYTES, a multiple of 512") end
   if kind ~= "page" and parsed.size then wrong("--size is only for --type page") end
   if parsed.size and parsed.size % 512 ~= 0 then wrong("--size: %d is not a multiple of 512", parsed.size) end
-  if kind ~= "block" and parsed.args[3] then wrong("a %s blob is made empty: give no FILE", kind) end
+  if kind ~= "block" and parsed.args[3] then wrong("--type %s makes an empty blob: give no FILE", kind) end
   local b = blob_of(s, parsed.args[2])
   local metadata = metadata_of(parsed.metadata)
   must(b:put(kind == "block" and read_body(parsed.args[3]) or "", {

@@ -1,0 +1,130 @@
+-- `synod store` as a person uses it: the real program on a file of its own.
+
+local sh = require "spec.support.sh"
+
+--- Runs shell lines in a folder whose store is empty at first; gives the output and the exit code.
+local function run(script, folder)
+  local own = folder or sh.folder()
+  local output, code = sh.run("cd \"$DIR\" && " .. script, {
+    dir = own.path,
+    env = { SYNOD_STORE = "embedded:" .. own.path .. "/store.db", SYNOD = sh.synod:sub(1, 1) == "/" and sh.synod
+      or assert(os.getenv("PWD")) .. "/" .. sh.synod, TZ = "UTC" },
+  })
+  if not folder then own:close() end
+  return output, code
+end
+
+--- A script of the library makes a container: the command line has no word for it.
+local CREATE = [[echo 'assert(require("synod").store:container(...):create())' >create.lua && $SYNOD create.lua flags && ]]
+
+describe("synod store", function()
+  it("puts and gets any bytes, by file and by pipe", function()
+    local output, code = run(CREATE .. [[
+      head -c 100000 /dev/urandom >in && $SYNOD store put flags/a in && $SYNOD store get flags/a -o out && cmp in out &&
+      $SYNOD store put flags/b - <in && $SYNOD store get flags/b | cmp - in && printf same]])
+    assert.same({ "same", 0 }, { output, code })
+  end)
+
+  it("lists containers, blobs, and blobs that begin alike", function()
+    local output, code = run(CREATE .. [[
+      for n in a1 a2 b; do printf $n | $SYNOD store put flags/$n; done
+      $SYNOD store put flags/page --type page --size 1024
+      $SYNOD store ls; echo; $SYNOD store ls flags; echo; $SYNOD store ls flags/a]])
+    assert.equal(0, code)
+    local containers, blobs, alike = output:match("^(.-)\n\n(.-)\n\n(.-)\n$")
+    assert.matches("^CONTAINER  MODIFIED             LEASE\nflags      %d+%-%d+%-%d+ [%d:]+  %-$", containers)
+    assert.matches("^BLOB  TYPE   LENGTH  MODIFIED             LEASE\na1    block       2  ", blobs)
+    assert.matches("\npage  page     1024  [%d%-]+ [%d:]+  %-$", blobs)
+    assert.matches("\na1 .*\na2 [^\n]*$", alike)
+    assert.is_nil(alike:find("\nb "))
+  end)
+
+  it("prints JSON for programs", function()
+    local output = run(CREATE .. [[
+      $SYNOD store put flags/a --metadata 'quote="' --metadata n=1 </dev/null
+      $SYNOD store ls flags --json; $SYNOD store head flags/a --json]])
+    local item, props = output:match("^({[^\n]+})\n({[^\n]+})\n$")
+    assert.matches('"metadata":{"n":"1","quote":"\\""},"name":"a","type":"block"}', item, 1, true)
+    assert.matches('^{"content_type":"application/octet%-stream","etag":"\\"0x%x+\\"","last_modified":%d+,', props)
+  end)
+
+  it("shows one blob or container", function()
+    local output, code = run(CREATE .. [[
+      printf 123 | $SYNOD store put flags/a --content-type text/plain --metadata k=v
+      $SYNOD store head flags/a && $SYNOD store head flags]])
+    assert.equal(0, code)
+    assert.matches("^type +block\nlength +3\ncontent_type +text/plain\netag +\"0x%x+\"\nlast_modified +%d", output)
+    assert.matches("\nlease_state +available\nlease_status +unlocked\nmetadata k +v\netag ", output)
+  end)
+
+  it("keeps to conditions", function()
+    local output, code = run(CREATE .. [[
+      $SYNOD store put flags/a --if-none-match '*' </dev/null && $SYNOD store put flags/a --if-none-match '*' </dev/null]])
+    assert.equal(1, code)
+    assert.equal("synod: write the blob flags/a: the blob exists (BlobAlreadyExists, 409)\n", output)
+  end)
+
+  it("removes a blob, several, and a container", function()
+    local output, code = run(CREATE .. [[
+      for n in a1 a2 b c; do $SYNOD store put flags/$n </dev/null; done
+      $SYNOD store rm flags/c && $SYNOD store rm 'flags/a*' && $SYNOD store ls flags --json | grep -o '"name":"[^"]*"'
+      $SYNOD store rm flags && $SYNOD store ls]])
+    assert.same({ '"name":"b"\n', 0 }, { output, code })
+  end)
+
+  local SCRIPTED = "script --version >/dev/null 2>&1"
+  it("asks on a terminal before it removes more than one", function()
+    if not os.execute(SCRIPTED) then return pending("the program `script` is not installed") end
+    local folder <close> = sh.folder()
+    run(CREATE .. "for n in a1 a2; do $SYNOD store put flags/$n </dev/null; done", folder)
+    local output, code = run([[echo n | script -qec "$SYNOD store rm 'flags/a*'" /dev/null]], folder)
+    assert.equal(1, code)
+    assert.matches("Remove 2 blobs? [y/N]", output, 1, true)
+    assert.matches("nothing was removed", output, 1, true)
+    output, code = run([[echo y | script -qec "$SYNOD store rm 'flags/a*'" /dev/null; $SYNOD store ls flags]], folder)
+    assert.equal(0, code)
+    assert.is_nil(output:find("a1", 1, true))
+    output = run([[$SYNOD store put flags/x </dev/null; script -qec "$SYNOD store rm flags/x" /dev/null </dev/null]], folder)
+    assert.equal("", output)
+  end)
+
+  local REFUSED = {
+    { "get flags/a", 1, "read the blob flags/a: the container does not exist (ContainerNotFound, 404); create it first" },
+    { "", 2, "store: say what to do: get, head, ls, put, rm" },
+    { "lst", 2, "store: unknown action 'lst', did you mean 'ls'?" },
+    { "ls ab", 2, "the container name 'ab' must have 3 to 63 characters" },
+    { "ls abc def", 2, "store ls: unexpected argument 'def'" },
+    { "get", 2, "store get: CONTAINER/BLOB is missing" },
+    { "get flags", 2, "'flags' names no blob; write CONTAINER/BLOB" },
+    { "get flags/a/../b", 2, "the blob name 'a/../b' may have no part that is '.' or '..'" },
+    { "put flags/a missing", 1, "cannot read missing: No such file or directory" },
+    { "put flags/a --type pages", 2, "--type: 'pages' is not one of: block, page, append" },
+    { "put flags/a --type page", 2, "--type page needs --size BYTES, a multiple of 512" },
+    { "put flags/a --type page --size 5", 2, "--size: 5 is not a multiple of 512" },
+    { "put flags/a --size 512", 2, "--size is only for --type page" },
+    { "put flags/a x --type append", 2, "--type append makes an empty blob: give no FILE" },
+    { "put flags/a --metadata x", 2, "--metadata: 'x' is not NAME=VALUE" },
+    { "put flags/a --metadata 'x= y'", 2, "--metadata: the value of 'x' may hold only printable ASCII" },
+    { "rm", 2, "store rm: CONTAINER/BLOB is missing" },
+    { "ls --store nowhere", 2, "the store's address is none of embedded:PATH, memory:, azure or a connection string" },
+    { "ls --store embedded:x?fast", 2, "the store's address has an unknown option \"?fast\"" },
+    { "ls --store embedded:", 2, "the store's address names no file; write embedded:PATH" },
+    { "ls --store azure", 3, "needs AZURE_STORAGE_CONNECTION_STRING in the environment" },
+  }
+  for _, case in ipairs(REFUSED) do
+    it("refuses: " .. case[1], function()
+      local output, code = run("unset AZURE_STORAGE_CONNECTION_STRING; $SYNOD store " .. case[1] .. " </dev/null")
+      assert.matches(case[3], output, 1, true)
+      assert.equal(case[2], code)
+    end)
+  end
+
+  it("says that nobody answers, with exit code 3 and without the key", function()
+    local key = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
+    local output, code = run(([[$SYNOD store ls --timeout 1 --store ]]
+      .. [['DefaultEndpointsProtocol=http;AccountName=a;AccountKey=%s;BlobEndpoint=http://127.0.0.1:1/a']]):format(key))
+    assert.equal(3, code)
+    assert.matches("list the containers: 127.0.0.1:1 refuses connections", output, 1, true)
+    assert.is_nil(output:find(key, 1, true))
+  end)
+end)
