@@ -141,17 +141,29 @@ static struct request *read_request(lua_State *L, struct vm *vm) {
 
 /* --- the answer --- */
 
+static void push_lower(lua_State *L, const char *name) {
+    luaL_Buffer b;
+    luaL_buffinit(L, &b);
+    for (; *name; name++) {
+        luaL_addchar(&b, *name >= 'A' && *name <= 'Z' ? (char)(*name - 'A' + 'a') : *name);
+    }
+    luaL_pushresult(&b);
+}
+
 static void push_headers(lua_State *L, const struct pairs *headers) {
     lua_newtable(L);
+    int all = lua_gettop(L);
     for (const char *name = pairs_first(headers); name; name = pairs_next(headers, name)) {
-        lua_pushstring(L, pairs_value(name));
-        if (lua_getfield(L, -2, name) == LUA_TSTRING) {
-            lua_insert(L, -2);
-            lua_pushfstring(L, "%s, %s", lua_tostring(L, -2), lua_tostring(L, -1));
-            lua_replace(L, -3);
+        push_lower(L, name);
+        lua_pushvalue(L, -1);
+        if (lua_rawget(L, all) == LUA_TSTRING) {
+            lua_pushfstring(L, "%s, %s", lua_tostring(L, -1), pairs_value(name));
+            lua_remove(L, -2);
+        } else {
+            lua_pop(L, 1);
+            lua_pushstring(L, pairs_value(name));
         }
-        lua_pop(L, 1);
-        lua_setfield(L, -2, name);
+        lua_rawset(L, all);
     }
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "store/azure_impl.h"
 #include "store/azure_props.h"
@@ -39,31 +40,36 @@ enum header_id {
     H_COUNT,
 };
 
-static const char *const HEADERS[H_COUNT] = {
-    [H_ETAG] = "etag",
-    [H_LAST_MODIFIED] = "last-modified",
-    [H_CONTENT_LENGTH] = "content-length",
-    [H_CONTENT_TYPE] = "content-type",
-    [H_CONTENT_RANGE] = "content-range",
-    [H_DATE] = "date",
-    [H_RETRY_AFTER] = "retry-after",
-    [H_LOCATION] = "location",
-    [H_SERVER] = "server",
-    [H_ERROR_CODE] = "x-ms-error-code",
-    [H_REQUEST_ID] = "x-ms-request-id",
-    [H_BLOB_TYPE] = "x-ms-blob-type",
-    [H_LEASE_STATE] = "x-ms-lease-state",
-    [H_LEASE_STATUS] = "x-ms-lease-status",
-    [H_LEASE_DURATION] = "x-ms-lease-duration",
-    [H_LEASE_ID] = "x-ms-lease-id",
-    [H_LEASE_TIME] = "x-ms-lease-time",
-    [H_BLOCK_COUNT] = "x-ms-blob-committed-block-count",
-    [H_APPEND_OFFSET] = "x-ms-blob-append-offset",
+#define HEADER(id, text) [id] = {text, sizeof text - 1}
+
+static const struct {
+    const char *name;
+    size_t len;
+} HEADERS[H_COUNT] = {
+    HEADER(H_ETAG, "etag"),
+    HEADER(H_LAST_MODIFIED, "last-modified"),
+    HEADER(H_CONTENT_LENGTH, "content-length"),
+    HEADER(H_CONTENT_TYPE, "content-type"),
+    HEADER(H_CONTENT_RANGE, "content-range"),
+    HEADER(H_DATE, "date"),
+    HEADER(H_RETRY_AFTER, "retry-after"),
+    HEADER(H_LOCATION, "location"),
+    HEADER(H_SERVER, "server"),
+    HEADER(H_ERROR_CODE, "x-ms-error-code"),
+    HEADER(H_REQUEST_ID, "x-ms-request-id"),
+    HEADER(H_BLOB_TYPE, "x-ms-blob-type"),
+    HEADER(H_LEASE_STATE, "x-ms-lease-state"),
+    HEADER(H_LEASE_STATUS, "x-ms-lease-status"),
+    HEADER(H_LEASE_DURATION, "x-ms-lease-duration"),
+    HEADER(H_LEASE_ID, "x-ms-lease-id"),
+    HEADER(H_LEASE_TIME, "x-ms-lease-time"),
+    HEADER(H_BLOCK_COUNT, "x-ms-blob-committed-block-count"),
+    HEADER(H_APPEND_OFFSET, "x-ms-blob-append-offset"),
 };
 
-static enum header_id header_id(const char *name) {
+static enum header_id header_id(const char *name, size_t len) {
     for (int i = 0; i < H_COUNT; i++) {
-        if (name[0] == HEADERS[i][0] && strcmp(name, HEADERS[i]) == 0) {
+        if (HEADERS[i].len == len && strncasecmp(name, HEADERS[i].name, len) == 0) {
             return (enum header_id)i;
         }
     }
@@ -143,9 +149,10 @@ static void take_head(struct http_call *http, struct store_reply *reply, struct 
     for (const char *name = pairs_first(&http->headers); name;
          name = pairs_next(&http->headers, name)) {
         const char *value = pairs_value(name);
-        if (strncmp(name, META, sizeof META - 1) == 0) {
+        size_t len = (size_t)(value - name) - 1;
+        if (strncasecmp(name, META, sizeof META - 1) == 0) {
             pairs_add(&reply->props.metadata, name + sizeof META - 1, value);
-        } else if (!take_header(reply, head, header_id(name), value)) {
+        } else if (!take_header(reply, head, header_id(name, len), value)) {
             head->malformed = true;
         }
     }

@@ -58,9 +58,8 @@ struct http_call {
                          AnswerTooLarge, InvalidInput (the url) */
     bool sent;        /* the request may have reached the server */
     int status;
-    struct pairs
-        headers;       /* of the last answer; names in lower case, several of a name as they came */
-    struct buf answer; /* the body; never failed when err is ERR_OK */
+    struct pairs headers; /* of the last answer, as they came */
+    struct buf answer;    /* the body; never failed when err is ERR_OK */
 
     /* http.c's own */
     struct http *http; /* NULL when it is not under way */

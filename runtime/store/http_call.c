@@ -71,9 +71,7 @@ static bool keep_header(struct buf *text, const char *name, size_t n, const char
         return false;
     }
     char *out = text->data + text->len;
-    for (size_t i = 0; i < n; i++) {
-        out[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] - 'A' + 'a') : name[i];
-    }
+    memcpy(out, name, n);
     out[n] = '\0';
     memcpy(out + n + 1, value, v);
     text->len += n + v + 2;
