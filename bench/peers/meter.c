@@ -248,6 +248,7 @@ static struct options parse(int argc, char **argv) {
     struct options o = {.count = 1, .sample_s = -1, .input = -1};
     const char *output = "/dev/null";
     double timeout = TIMEOUT_S;
+    bool keep = false;
     int option;
     while ((option = getopt(argc, argv, "+r:n:s:o:t:k")) != -1) {
         switch (option) {
@@ -266,8 +267,8 @@ static struct options parse(int argc, char **argv) {
             timeout = atof(optarg);
             break;
         case 'k':
-            prctl(PR_SET_PDEATHSIG, SIGTERM);
-            become(argv + optind, -1, -1);
+            keep = true;
+            break;
         default:
             usage();
         }
@@ -276,6 +277,10 @@ static struct options parse(int argc, char **argv) {
         usage();
     }
     o.command = argv + optind;
+    if (keep) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        become(o.command, -1, -1);
+    }
     o.output = open(output, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (o.output < 0) {
         fail(output);
