@@ -18,7 +18,7 @@ local series = require "harness.series"
 ---@field most? number
 ---@field least? number
 
-local report = { figures = 0, missed = {} }
+local report = { figures = 0, aims = 0, missed = {} }
 
 local function shown(value)
   local size = math.abs(value)
@@ -83,6 +83,7 @@ end
 function report.show(figure)
   local ratio, met = judge(figure)
   report.figures = report.figures + 1
+  if met ~= nil then report.aims = report.aims + 1 end
   if met == false then table.insert(report.missed, figure.bench .. ": " .. figure.name) end
   local form = report.json and print_json or print_text
   form(figure, ratio, met)
@@ -96,9 +97,9 @@ end
 
 --- The last words: which aims were missed.
 function report.finish()
-  if report.json then return end
-  print(("\n%d figures, %s"):format(report.figures,
-    #report.missed == 0 and "every aim met" or "aims missed: " .. table.concat(report.missed, "; ")))
+  if report.json or report.figures == 0 then return end
+  print(("\n%d figures, %d aims, %d missed"):format(report.figures, report.aims, #report.missed))
+  for _, name in ipairs(report.missed) do print("  " .. name) end
 end
 
 return report

@@ -94,6 +94,7 @@ function run.here(chunk, parsed, who)
   core.log_configure { format = parsed.log_format, level = parsed.log_level, instance = who.id }
   prepare_globals(args[1], args)
   require("synod").instance = who
+  if parsed.store then require("synod.store").configure(parsed.store) end
   if parsed.pass_credentials then require("synod.exec").share_credentials(parsed.store) end
   if parsed.memory_limit then core.limit_memory(parsed.memory_limit) end
   chunk(table.unpack(args, 2))

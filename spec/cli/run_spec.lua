@@ -25,6 +25,14 @@ describe("synod run", function()
     assert.same({ code = 0, out = "script.lua\t3\t--store\ta\t--store\t-n\n", err = "" }, r)
   end)
 
+  it("opens the store that is named, by the option before the environment", function()
+    local script = "print(require('synod').store:kind())"
+    assert.equal("memory\n", run_script(script, { "run", "--store", "memory:", "script.lua" }).out)
+    assert.equal("memory\n", run_script(script, nil, { env = { SYNOD_STORE = "memory:" } }).out)
+    local r = run_script(script, { "run", "--store", "memory:", "script.lua" }, { env = { SYNOD_STORE = "nowhere:" } })
+    assert.same({ code = 0, out = "memory\n", err = "" }, r)
+  end)
+
   it("has a short form", function()
     assert.equal("a\n", run_script("print(...)", { "script.lua", "a" }).out)
   end)
