@@ -251,7 +251,8 @@ static int run(lua_State *L, struct program *p) {
     if (end.failed) {
         return say_failure(L, end.exit_code);
     }
-    if (end.signal == 0 && results > 0 && lua_isinteger(L, -results)) {
+    bool returned = end.signal == 0 && end.exit_code == 0; /* and was not told to exit */
+    if (returned && results > 0 && lua_isinteger(L, -results)) {
         return (int)lua_tointeger(L, -results);
     }
     return end.exit_code;
