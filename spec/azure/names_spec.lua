@@ -22,6 +22,11 @@ synod.sleep(0.05)
 print("ends", synod.now() - start < 3)
 ]]
 
+local STORE_SCRIPT = [[
+local synod = require "synod"
+assert(synod.store:container("abc"):create { timeout = 0.5 })
+]]
+
 describe("a name server that hangs for 30 s", function()
   local folder, library
 
@@ -31,6 +36,7 @@ describe("a name server that hangs for 30 s", function()
     local said, code = sh.run(("cc -shared -fPIC -o %s spec/support/slow_names.c"):format(sh.quote(library)))
     assert.equal(0, code, said)
     folder:write("names.lua", SCRIPT)
+    folder:write("store.lua", STORE_SCRIPT)
   end)
   teardown(function() folder:close() end)
 
@@ -51,5 +57,13 @@ describe("a name server that hangs for 30 s", function()
       "ends\ttrue", "" }, "\n"), output)
     assert.equal(0, code)
     assert.is_true(os.time() - start < 8)
+  end)
+
+  it("ends a call to the store in time, with exit code 3 and the reason", function()
+    local output, code = preloaded [[AZURE_STORAGE_CONNECTION_STRING="AccountName=name;AccountKey=YWJj" \
+      @ $SYNOD run --store azure "$DIR/store.lua"]]
+    assert.truthy(output:find("name.blob.core.windows.net", 1, true), output)
+    assert.truthy(output:find("could not be resolved in time: the name server does not answer", 1, true), output)
+    assert.equal(3, code)
   end)
 end)
