@@ -106,7 +106,8 @@ static void check_put(lua_State *L, const struct store_request *req, bool has_si
         luaL_error(L, "option 'size': a page blob needs it (bytes, a multiple of %d)", PAGE_SIZE);
     }
     if (req->type != BLOB_PAGE && has_size) {
-        luaL_error(L, "option 'size': only a page blob has it; the length of another is its body's");
+        luaL_error(L,
+                   "option 'size': only a page blob has it; the length of another is its body's");
     }
     if (req->type == BLOB_PAGE && req->body_len > 0) {
         luaL_argerror(L, 2, "a page blob is made empty: its body must be \"\"");

@@ -82,10 +82,9 @@ struct call_option {
  * unknown name, with a suggestion. */
 void call_options(lua_State *L, int arg, const struct call_option *known, struct store_call *call);
 
-extern const struct call_option PATIENCE_OPTIONS[]; /* timeout, try_timeout, retries */
-extern const struct call_option READ_OPTIONS[];     /* these and the conditions */
-extern const struct call_option GET_OPTIONS[], PUT_OPTIONS[], APPEND_OPTIONS[], CREATE_OPTIONS[],
-    LIST_OPTIONS[];
+/* Each with timeout, try_timeout and retries; all but the last two with the conditions. */
+extern const struct call_option READ_OPTIONS[], GET_OPTIONS[], PUT_OPTIONS[], APPEND_OPTIONS[],
+    CREATE_OPTIONS[], LIST_OPTIONS[];
 
 /* The table at `arg` becomes the request's metadata. */
 void call_metadata(lua_State *L, int arg, struct store_call *call);

@@ -13,7 +13,8 @@ struct store_call *call_new(lua_State *L, struct bound_store *store, enum store_
     if (!store->store) {
         luaL_error(L, "the store is closed");
     }
-    if (store->loose) { /* an error was raised before it was run, or while its results were pushed */
+    if (store
+            ->loose) { /* an error was raised before it was run, or while its results were pushed */
         store_call_free(store->loose);
     }
     store->loose = store_call_new(store->store, verb);

@@ -133,8 +133,8 @@ static const char *put_text(char **out, const char *text) {
 
 /* Pushes what a for loop takes: the function, its state, no first value, what is closed at the end. The
  * options are read into a call that is never started. */
-static int push_list(lua_State *L, struct vm *vm, struct bound_store *store,
-                     const char *container, enum store_verb verb) {
+static int push_list(lua_State *L, struct vm *vm, struct bound_store *store, const char *container,
+                     enum store_verb verb) {
     struct store_call *call = call_new(L, store, verb);
     const struct store_request *req = &call->req;
     call_options(L, 2, LIST_OPTIONS, call);

@@ -153,33 +153,31 @@ static void read_page(lua_State *L, struct store_call *call, const char *name) {
     }
 }
 
+/* clang-format off */
 #define PATIENCE                                                                                   \
-    {"timeout", read_timeout}, {"try_timeout", read_try_timeout}, {"retries", read_retries}
+    {"timeout", read_timeout},                                                                     \
+    {"try_timeout", read_try_timeout},                                                             \
+    {"retries", read_retries}
 #define CONDITIONS                                                                                 \
-    {"if_match", read_if_match}, {"if_none_match", read_if_none_match},                            \
-        {"if_modified_since", read_if_modified_since},                                             \
-        {"if_unmodified_since", read_if_unmodified_since}, {"lease", read_lease}
+    {"if_match", read_if_match},                                                                   \
+    {"if_none_match", read_if_none_match},                                                         \
+    {"if_modified_since", read_if_modified_since},                                                 \
+    {"if_unmodified_since", read_if_unmodified_since},                                             \
+    {"lease", read_lease}
 #define END {NULL, NULL}
 
-const struct call_option PATIENCE_OPTIONS[] = {PATIENCE, END};
 const struct call_option READ_OPTIONS[] = {PATIENCE, CONDITIONS, END};
 const struct call_option GET_OPTIONS[] = {
     PATIENCE, CONDITIONS, {"offset", read_offset}, {"length", read_length}, END};
-const struct call_option PUT_OPTIONS[] = {PATIENCE,
-                                          CONDITIONS,
-                                          {"type", read_type},
-                                          {"size", read_size},
-                                          {"content_type", read_content_type},
-                                          {"metadata", read_metadata},
-                                          END};
+const struct call_option PUT_OPTIONS[] = {
+    PATIENCE, CONDITIONS, {"type", read_type}, {"size", read_size},
+    {"content_type", read_content_type}, {"metadata", read_metadata}, END};
 const struct call_option APPEND_OPTIONS[] = {
     PATIENCE, CONDITIONS, {"position", read_position}, END};
 const struct call_option CREATE_OPTIONS[] = {PATIENCE, {"metadata", read_metadata}, END};
-const struct call_option LIST_OPTIONS[] = {PATIENCE,
-                                           {"prefix", read_prefix},
-                                           {"metadata", read_with_metadata},
-                                           {"page", read_page},
-                                           END};
+const struct call_option LIST_OPTIONS[] = {
+    PATIENCE, {"prefix", read_prefix}, {"metadata", read_with_metadata}, {"page", read_page}, END};
+/* clang-format on */
 
 static const struct call_option *find_option(const struct call_option *known, const char *name) {
     for (; known->name; known++) {

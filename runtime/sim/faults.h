@@ -28,11 +28,11 @@ const char *fault_word(enum fault_kind kind);
 
 struct fault {
     enum fault_kind kind;
-    bool any_verb;        /* strikes whatever the verb; ordinals then count all attempts */
+    bool any_verb; /* strikes whatever the verb; ordinals then count all attempts */
     enum store_verb verb;
-    int64_t ordinal;      /* which attempt, from 1; 0: each one */
-    int64_t ns;           /* delay; throttle: what Retry-After asks for (0: nothing) */
-    enum err code;        /* ERR_OK: the kind's usual one */
+    int64_t ordinal; /* which attempt, from 1; 0: each one */
+    int64_t ns;      /* delay; throttle: what Retry-After asks for (0: nothing) */
+    enum err code;   /* ERR_OK: the kind's usual one */
 };
 
 /* The faults are copied. */

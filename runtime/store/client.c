@@ -41,7 +41,7 @@ struct call_state {
     struct alarm alarm;
     struct look *look; /* NULL while the call itself is being tried */
     int64_t started;
-    int64_t rest; /* the last back-off */
+    int64_t rest;         /* the last back-off */
     struct error telling; /* the last error that says more than Timeout; code OK: none */
     int bad_answers;
     enum phase phase;
@@ -54,7 +54,7 @@ struct call_state {
 struct store {
     struct world *world;
     struct transport *transport;
-    struct random random; /* jitter and nonces */
+    struct random random;     /* jitter and nonces */
     struct call_state *calls; /* every one that was not freed */
     bool closing;
     uint64_t transactions[VERB_COUNT];
@@ -319,8 +319,7 @@ static void look_done(struct call_state *s) {
 }
 
 static void refused(struct call_state *s) {
-    enum lost_verdict verdict =
-        s->lost ? lost_judge(s->rule, &s->call.reply.err) : LOST_STANDS;
+    enum lost_verdict verdict = s->lost ? lost_judge(s->rule, &s->call.reply.err) : LOST_STANDS;
     if (verdict == LOST_LOOK) {
         look_start(s);
         return;

@@ -37,8 +37,7 @@ enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e) {
     case LOST_NONCE:
         return e->status == 409 || e->status == 412 ? LOST_LOOK : LOST_STANDS;
     case LOST_DELETE:
-        return e->status == 404 || e->code == ERR_CONTAINER_BEING_DELETED ? LOST_DONE
-                                                                          : LOST_STANDS;
+        return e->status == 404 || e->code == ERR_CONTAINER_BEING_DELETED ? LOST_DONE : LOST_STANDS;
     case LOST_READ_BACK:
         return e->code == ERR_APPEND_POSITION_CONDITION_NOT_MET ? LOST_LOOK : LOST_STANDS;
     case LOST_REPEAT:
@@ -49,8 +48,7 @@ enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e) {
 }
 
 void lost_look(const struct store_request *req, struct store_request *look) {
-    bool container =
-        req->verb == VERB_CONTAINER_CREATE || req->verb == VERB_CONTAINER_SET_METADATA;
+    bool container = req->verb == VERB_CONTAINER_CREATE || req->verb == VERB_CONTAINER_SET_METADATA;
     request_init(look, container                       ? VERB_CONTAINER_HEAD
                        : req->verb == VERB_BLOB_APPEND ? VERB_BLOB_GET
                                                        : VERB_BLOB_HEAD);

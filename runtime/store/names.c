@@ -43,7 +43,12 @@ const char *name_fault_container(const char *name, size_t len) {
 
 /* The length of the UTF-8 character at p, 0 when it is none. Overlong forms and surrogates are none. */
 static size_t utf8_length(const unsigned char *p, size_t left) {
-    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
+    size_t n = p[0] < 0x80   ? 1
+               : p[0] < 0xC2 ? 0
+               : p[0] < 0xE0 ? 2
+               : p[0] < 0xF0 ? 3
+               : p[0] < 0xF5 ? 4
+                             : 0;
     if (n == 0 || n > left) {
         return 0;
     }

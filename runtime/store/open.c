@@ -16,8 +16,7 @@ static struct transport *open_embedded(struct world *w, const char *rest, struct
     }
     size_t n = options ? (size_t)(options - rest) : strlen(rest);
     if (n == 0) {
-        error_set(err, ERR_USAGE,
-                  "the store's address names no file; write embedded:PATH");
+        error_set(err, ERR_USAGE, "the store's address names no file; write embedded:PATH");
         return NULL;
     }
     char *path = xmalloc(n + 1);
@@ -63,8 +62,9 @@ struct transport *transport_open(struct world *w, const char *url, struct error 
     if (strchr(url, '=')) {
         return open_connection(w, url, err);
     }
-    error_set(err, ERR_USAGE,
-              "the store's address is none of embedded:PATH, memory:, azure or a connection string");
+    error_set(
+        err, ERR_USAGE,
+        "the store's address is none of embedded:PATH, memory:, azure or a connection string");
     return NULL;
 }
 

@@ -67,13 +67,14 @@ const char *verb_phrase(enum store_verb verb); /* "write the blob" */
 bool verb_writes(enum store_verb verb);
 
 enum {
-    BODY_MAX = 256 * 1024 * 1024,     /* bytes of one body, either way */
-    METADATA_MAX = 8 * 1024,          /* bytes of all metadata names and values */
-    LIST_PAGE_MAX = 5000,             /* items of one page, the service's limit */
-    PAGE_SIZE = 512,                  /* bytes of a page of a page blob */
+    BODY_MAX = 256 * 1024 * 1024, /* bytes of one body, either way */
+    METADATA_MAX = 8 * 1024,      /* bytes of all metadata names and values */
+    LIST_PAGE_MAX = 5000,         /* items of one page, the service's limit */
+    PAGE_SIZE = 512,              /* bytes of a page of a page blob */
     APPEND_BLOCKS_MAX = 50000,
-    APPEND_BYTES_MAX = 4 * 1024 * 1024, /* of one append; the limit up to service version 2022-11-02 */
-    NAME_MAX_BLOB = 1024,             /* characters */
+    APPEND_BYTES_MAX =
+        4 * 1024 * 1024,  /* of one append; the limit up to service version 2022-11-02 */
+    NAME_MAX_BLOB = 1024, /* characters */
 };
 
 enum blob_type { BLOB_BLOCK, BLOB_PAGE, BLOB_APPEND };
@@ -142,7 +143,7 @@ struct store_request {
 };
 
 struct store_props {
-    char etag[80]; /* with its quotes, as it is sent back in conditions */
+    char etag[80];         /* with its quotes, as it is sent back in conditions */
     int64_t last_modified; /* date in ns, whole seconds; UNSET when not told */
     int64_t length;        /* bytes; UNSET when not told */
     enum blob_type type;
@@ -179,7 +180,7 @@ struct store_message {
 struct store_reply {
     struct error err; /* code ERR_OK when it was done */
     struct store_props props;
-    struct buf body; /* blob content; entities as JSON */
+    struct buf body;    /* blob content; entities as JSON */
     struct arena arena; /* of the items and strings below */
     struct store_item *items;
     struct store_item **last_item; /* where the next one is hung: see reply_add_item */
