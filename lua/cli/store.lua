@@ -19,18 +19,24 @@ local store = {
   },
   options = common.join(common.store, {
     { name = "json", meaning = "ls, head: one JSON object a line" },
-    { name = "output", short = "o", value = "FILE", meaning = "get: write the content there", default = "standard output" },
+    {
+      name = "output", short = "o", value = "FILE",
+      meaning = "get: write the content there", default = "standard output",
+    },
     { name = "type", value = "TYPE", choices = TYPES, meaning = "put: block, page or append", default = "block" },
     { name = "size", value = "BYTES", kind = "bytes", meaning = "put: of a page blob, a multiple of 512" },
     { name = "content-type", value = "TYPE", meaning = "put: the content's media type" },
     { name = "metadata", value = "NAME=VALUE", many = true, meaning = "put: may be given several times" },
-    { name = "if-none-match", value = "ETAG", meaning = "put: only if it has another ETag; *: only if it does not exist" },
+    {
+      name = "if-none-match", value = "ETAG",
+      meaning = "put: only if it has another ETag; *: only if it does not exist",
+    },
     { name = "if-match", value = "ETAG", meaning = "put, rm: only if it has this ETag" },
     { name = "yes", short = "y", meaning = "rm: do not ask" },
     { name = "timeout", value = "SECONDS", kind = "seconds", meaning = "for each request", default = "10" },
   }),
-  notes = "rm asks on a terminal before it removes more than one blob. A failure gives exit code 1; a store that cannot "
-    .. "be reached 3; one that does not answer in time 4.",
+  notes = "rm asks on a terminal before it removes more than one blob. A failure gives exit code 1; a store that\n"
+    .. "cannot be reached 3; one that does not answer in time 4.",
 }
 
 --- What a command was told wrongly: ends it with exit code 2.
@@ -206,7 +212,9 @@ function actions.rm(s, parsed)
   one_target(parsed, 1, math.huge)
   local blobs, containers, count = collect(s, parsed)
   local things = ("%d blob%s"):format(count, count == 1 and "" or "s")
-  if #containers > 0 then things = ("%d container%s with %s"):format(#containers, #containers == 1 and "" or "s", things) end
+  if #containers > 0 then
+    things = ("%d container%s with %s"):format(#containers, #containers == 1 and "" or "s", things)
+  end
   if not parsed.yes and (count > 1 or #containers > 0) and not confirmed("Remove " .. things .. "?") then
     io.stderr:write("synod: nothing was removed\n")
     return 1
@@ -263,7 +271,7 @@ end
 ---@return integer exit_code
 function store.run(parsed)
   local stores = require "synod.store"
-  stores.configure(require("cli.process").store or parsed.store)
+  stores.configure(parsed.store)
   local ok, result = pcall(function()
     local action = action_named(parsed.args[1])
     return action(stores.default(), parsed)

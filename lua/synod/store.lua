@@ -71,26 +71,31 @@ local current    -- the default store of this run
 ---@class synod.Item: synod.Props
 ---@field name string
 
+---@alias synod.Metadata table<string, string>
+---@alias synod.Refusal synod.Error|nil
+---@alias synod.Items fun(): synod.Item|nil
+---@alias synod.ChangeOptions { container?: string, prefix?: string, timeout?: number, since?: integer }
+
 ---@class synod.Blob
----@field put fun(self, body: string, options?: synod.PutOptions): synod.Props|nil, synod.Error?
+---@field put fun(self, body: string, options?: synod.PutOptions): synod.Props|nil, synod.Refusal
 ---@field get fun(self, options?: synod.GetOptions): string|nil, synod.Props|synod.Error
----@field head fun(self, options?: synod.Conditions): synod.Props|nil, synod.Error?
----@field delete fun(self, options?: synod.Conditions): true|nil, synod.Error?
----@field set_metadata fun(self, metadata: table<string, string>, options?: synod.Conditions): synod.Props|nil, synod.Error?
----@field append fun(self, data: string, options?: synod.AppendOptions): synod.Props|nil, synod.Error?
+---@field head fun(self, options?: synod.Conditions): synod.Props|nil, synod.Refusal
+---@field delete fun(self, options?: synod.Conditions): true|nil, synod.Refusal
+---@field set_metadata fun(self, metadata: synod.Metadata, options?: synod.Conditions): synod.Props|nil, synod.Refusal
+---@field append fun(self, data: string, options?: synod.AppendOptions): synod.Props|nil, synod.Refusal
 
 ---@class synod.Container
----@field create fun(self, options?: { metadata?: table<string, string> }): true|nil, synod.Error?  true also when it is there
----@field delete fun(self, options?: synod.Conditions): true|nil, synod.Error?
----@field head fun(self, options?: synod.Conditions): synod.Props|nil, synod.Error?
----@field set_metadata fun(self, metadata: table<string, string>, options?: synod.Conditions): synod.Props|nil, synod.Error?
+---@field create fun(self, options?: { metadata?: synod.Metadata }): true|nil, synod.Refusal  true also when it is there
+---@field delete fun(self, options?: synod.Conditions): true|nil, synod.Refusal
+---@field head fun(self, options?: synod.Conditions): synod.Props|nil, synod.Refusal
+---@field set_metadata fun(self, metadata: synod.Metadata, options?: synod.Conditions): synod.Props|nil, synod.Refusal
 ---@field blob fun(self, name: string): synod.Blob  raises for a name that the service forbids
----@field list fun(self, options?: synod.ListOptions): fun(): synod.Item|nil  raises the err table when a page fails
+---@field list fun(self, options?: synod.ListOptions): synod.Items  raises the err table when a page fails
 
 ---@class synod.Store
 ---@field container fun(self, name: string): synod.Container  raises for a name that the service forbids
----@field containers fun(self, options?: synod.ListOptions): fun(): synod.Item|nil
----@field changed fun(self, options: { container?: string, prefix?: string, timeout?: number, since?: integer }): boolean, string?, integer?
+---@field containers fun(self, options?: synod.ListOptions): synod.Items
+---@field changed fun(self, options: synod.ChangeOptions): boolean, string?, integer?
 ---@field mark fun(self, options: { container?: string, prefix?: string }): integer|nil
 ---@field usage fun(self): table<string, integer>  transactions sent so far, by operation
 ---@field kind fun(self): "embedded"|"memory"|"azure"
@@ -99,7 +104,7 @@ local current    -- the default store of this run
 
 --- Opens a store. It is closed by its `close`, and at the latest when the run ends.
 ---@param url string  embedded:PATH[?relaxed], memory:, azure, or a connection string
----@return synod.Store|nil store, synod.Error? err
+---@return synod.Store|nil store, synod.Refusal err
 function store.open(url)
   return core.open_store(url)
 end
@@ -110,9 +115,9 @@ function store.configure(url)
   configured = url
 end
 
---- The default store's address: the command line's, the environment's, or this user's own file, which is the same
---- for every command and folder, so that two who name the same lock meet.
----@return string|nil url, synod.Error? err
+--- The default store's address: the command line's, the environment's, or this user's own file, which is the
+--- same for every command and folder, so that two who name the same lock meet.
+---@return string|nil url, synod.Refusal err
 function store.url()
   local named = configured or os.getenv "SYNOD_STORE"
   if named and named ~= "" then return named end

@@ -69,7 +69,7 @@ static int container_delete(lua_State *L) {
     struct vm *vm = task_enter_wait(L, "container:delete");
     struct place *p = place_check(L, 1, CONTAINER_TYPE);
     struct store_call *call = place_call(L, p, VERB_CONTAINER_DELETE);
-    call_options(L, 2, READ_OPTIONS, call);
+    call_options(L, 2, CONTAINER_DELETE_OPTIONS, call);
     return call_run(L, vm, p->store, call);
 }
 
@@ -77,7 +77,7 @@ static int container_head(lua_State *L) {
     struct vm *vm = task_enter_wait(L, "container:head");
     struct place *p = place_check(L, 1, CONTAINER_TYPE);
     struct store_call *call = place_call(L, p, VERB_CONTAINER_HEAD);
-    call_options(L, 2, READ_OPTIONS, call);
+    call_options(L, 2, CONTAINER_READ_OPTIONS, call);
     return call_run(L, vm, p->store, call);
 }
 
@@ -86,7 +86,7 @@ static int container_set_metadata(lua_State *L) {
     struct place *p = place_check(L, 1, CONTAINER_TYPE);
     struct store_call *call = place_call(L, p, VERB_CONTAINER_SET_METADATA);
     call_metadata(L, 2, call);
-    call_options(L, 3, READ_OPTIONS, call);
+    call_options(L, 3, CONTAINER_WRITE_OPTIONS, call);
     return call_run(L, vm, p->store, call);
 }
 

@@ -82,9 +82,10 @@ struct call_option {
  * unknown name, with a suggestion. */
 void call_options(lua_State *L, int arg, const struct call_option *known, struct store_call *call);
 
-/* Each with timeout, try_timeout and retries; all but the last two with the conditions. */
+/* Each with timeout, try_timeout and retries, and with the conditions that the service takes there. */
 extern const struct call_option READ_OPTIONS[], GET_OPTIONS[], PUT_OPTIONS[], APPEND_OPTIONS[],
-    CREATE_OPTIONS[], LIST_OPTIONS[];
+    CREATE_OPTIONS[], LIST_OPTIONS[], CONTAINER_READ_OPTIONS[], CONTAINER_WRITE_OPTIONS[],
+    CONTAINER_DELETE_OPTIONS[];
 
 /* The table at `arg` becomes the request's metadata. */
 void call_metadata(lua_State *L, int arg, struct store_call *call);

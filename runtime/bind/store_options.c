@@ -167,6 +167,12 @@ static void read_page(lua_State *L, struct store_call *call, const char *name) {
 #define END {NULL, NULL}
 
 const struct call_option READ_OPTIONS[] = {PATIENCE, CONDITIONS, END};
+const struct call_option CONTAINER_READ_OPTIONS[] = {PATIENCE, {"lease", read_lease}, END};
+const struct call_option CONTAINER_WRITE_OPTIONS[] = {
+    PATIENCE, {"if_modified_since", read_if_modified_since}, {"lease", read_lease}, END};
+const struct call_option CONTAINER_DELETE_OPTIONS[] = {
+    PATIENCE, {"if_modified_since", read_if_modified_since},
+    {"if_unmodified_since", read_if_unmodified_since}, {"lease", read_lease}, END};
 const struct call_option GET_OPTIONS[] = {
     PATIENCE, CONDITIONS, {"offset", read_offset}, {"length", read_length}, END};
 const struct call_option PUT_OPTIONS[] = {

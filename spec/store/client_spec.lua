@@ -352,7 +352,8 @@ end)
 
 describe("one fault anywhere", function()
   local OPERATIONS = {
-    "CreateContainer", "PutBlob", "GetBlob", "GetBlobProperties", "SetBlobMetadata", "AppendBlock", "DeleteBlob", "ListBlobs",
+    "CreateContainer", "PutBlob", "GetBlob", "GetBlobProperties", "SetBlobMetadata", "AppendBlock", "DeleteBlob",
+    "ListBlobs",
   }
 
   --- A create, a compare-and-set, appends, a list and a delete, each of which must have happened exactly once.
