@@ -205,7 +205,8 @@ describe("synod.exec", function()
   it("gives the command default signals and no descriptor of ours", function()
     local r = command { "sh", "-c", "grep -E 'Sig(Blk|Ign)' /proc/$$/status; ls /proc/$$/fd" }
     assert.matches("SigBlk:\t0+\n", r.stdout)
-    assert.matches("SigIgn:\t0+\n", r.stdout)
+    -- 32 and 33 are the C library's own: it lets nobody set them
+    assert.equal(0, tonumber(r.stdout:match("SigIgn:\t(%x+)\n"), 16) & ~(3 << 31))
     assert.equal("0 1 2 ", r.stdout:match("SigIgn:[^\n]*\n(.*)$"):gsub("\n", " "))
   end)
 
