@@ -2,7 +2,8 @@
 --
 --   local azurite = require "spec.support.azurite"
 --   azurite.connection_string()       starts it when it does not run yet
---   azurite.fresh("flags")            a container name that nobody used
+--   azurite.fresh("flags")            a container or queue name that nobody used
+--   azurite.fresh("flags", "")        a table name
 --   azurite.sdk("list", "flags")      what the official JavaScript client sees (its lines)
 
 local server = require "spec.support.server"
@@ -19,42 +20,55 @@ local count = 0
 
 local function start(extra)
   if not running[extra] then
-    running[extra] = server.start("spec/support/azurite.js", table.unpack(extra == "" and {} or { extra }))
+    local started = server.start("spec/support/azurite.js", table.unpack(extra == "" and {} or { extra }))
+    local ports = {}
+    for _, service in ipairs { "Blob", "Queue", "Table" } do
+      ports[service] = tonumber(started:wait(service .. " service is successfully listening at http://[%w.]+:(%d+)"))
+    end
+    running[extra] = { server = started, ports = ports }
   end
   return running[extra]
 end
 
---- A connection string for a port, and with another key when one is given.
----@param port integer
+--- A connection string for ports, and with another key when one is given.
+---@param ports integer|{ Blob: integer, Queue: integer?, Table: integer? }  one port: the same for all services
 ---@param key? string
 ---@return string
-function azurite.string_for(port, key)
-  return ("DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;BlobEndpoint=http://127.0.0.1:%d/%s;"):format(
-    azurite.account, key or azurite.key, port, azurite.account)
+function azurite.string_for(ports, key)
+  local words = { "DefaultEndpointsProtocol=http", "AccountName=" .. azurite.account,
+    "AccountKey=" .. (key or azurite.key) }
+  for _, service in ipairs { "Blob", "Queue", "Table" } do
+    local port = type(ports) == "table" and ports[service] or ports
+    words[#words + 1] = ("%sEndpoint=http://127.0.0.1:%d/%s"):format(service, port, azurite.account)
+  end
+  return table.concat(words, ";") .. ";"
 end
 
+--- The port of a service: "Blob" (when nothing is said), "Queue" or "Table".
+---@param service? string
 ---@return integer
-function azurite.port()
-  return start("").port
+function azurite.port(service)
+  return start("").ports[service or "Blob"]
 end
 
 ---@param key? string
 ---@return string
 function azurite.connection_string(key)
-  return azurite.string_for(azurite.port(), key)
+  return azurite.string_for(start("").ports, key)
 end
 
 ---@param stem string
+---@param separator? string  "-" when absent; tables take none
 ---@return string
-function azurite.fresh(stem)
+function azurite.fresh(stem, separator)
   count = count + 1
-  return ("%s-%d"):format(stem, count)
+  return ("%s%s%d"):format(stem, separator or "-", count)
 end
 
 --- A second server, which also speaks with clients newer than itself: the official one is.
 ---@return string connection_string
 function azurite.lenient()
-  return azurite.string_for(start("--skipApiVersionCheck").port)
+  return azurite.string_for(start("--skipApiVersionCheck").ports)
 end
 
 --- Runs the official JavaScript client against the lenient server: the lines that it prints.

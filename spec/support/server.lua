@@ -14,6 +14,7 @@ local LOOK_AGAIN_S = 0.05
 
 ---@class spec.Server
 ---@field port integer
+---@field script string
 ---@field out string          the file with its output
 ---@field leash file*?
 local server_type = {}
@@ -37,6 +38,23 @@ function server_type:output()
   return file:read("a")
 end
 
+--- Waits until its output matches one of the patterns.
+---@param ... string
+---@return string capture
+function server_type:wait(...)
+  for _ = 1, START_TIMEOUT_S / LOOK_AGAIN_S do
+    local said = self:output()
+    for _, pattern in ipairs { ... } do
+      local found = said:match(pattern)
+      if found then return found end
+    end
+    os.execute("sleep " .. LOOK_AGAIN_S)
+  end
+  local said = self:output()
+  self:stop()
+  error(("the server %s did not say %q: %s"):format(self.script, (...), said))
+end
+
 --- Starts a script and waits until it has printed an address or "port N".
 ---@param script string
 ---@param ... string  arguments
@@ -46,18 +64,9 @@ function server.start(script, ...)
   local words = { "exec", "node", sh.quote(script) }
   for _, word in ipairs { ... } do words[#words + 1] = sh.quote(word) end
   local leash = assert(io.popen(table.concat(words, " ") .. " >" .. out .. " 2>&1", "w"))
-  local self = setmetatable({ leash = leash, out = out }, server_type)
-  for _ = 1, START_TIMEOUT_S / LOOK_AGAIN_S do
-    local port = self:output():match("listens on http://[%w.]+:(%d+)") or self:output():match("port (%d+)")
-    if port then
-      self.port = tonumber(port)
-      return self
-    end
-    os.execute("sleep " .. LOOK_AGAIN_S)
-  end
-  local said = self:output()
-  self:stop()
-  error("the server " .. script .. " did not start: " .. said)
+  local self = setmetatable({ script = script, leash = leash, out = out }, server_type)
+  self.port = tonumber(self:wait("listening at http://[%w.]+:(%d+)", "port (%d+)"))
+  return self
 end
 
 return server
