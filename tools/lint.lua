@@ -185,6 +185,21 @@ local function check_documented(paths, contents)
   end
 end
 
+--- A link to a file of the project leads somewhere.
+local function check_links(path, lines)
+  local folder = path:match("^(.*/)") or ""
+  for number, line in ipairs(lines) do
+    for target in line:gmatch("%]%(([^)#:]+)[^)]*%)") do
+      local file = io.open(root .. "/" .. folder .. target)
+      if file then
+        file:close()
+      else
+        breach(path, number, "a link to what is not there: %s", target)
+      end
+    end
+  end
+end
+
 ---------------------------------------------------------------- every text
 
 local TEXT = {
@@ -211,6 +226,7 @@ for _, path in ipairs(files()) do
     local lines = lines_of(path)
     paths[#paths + 1], contents[path] = path, lines
     if path ~= "package-lock.json" then check_text(path, lines) end
+    if path:find("%.md$") then check_links(path, lines) end
     if path:find("^runtime/.*%.[ch]$") then check_c(path, lines) end
     if path:find("^lua/.*%.lua$") then check_lua(path, lines) end
   end
