@@ -189,12 +189,13 @@ end
 local function check_links(path, lines)
   local folder = path:match("^(.*/)") or ""
   for number, line in ipairs(lines) do
-    for target in line:gmatch("%]%(([^)#:]+)[^)]*%)") do
-      local file = io.open(root .. "/" .. folder .. target)
+    for target in line:gmatch("%]%(([^)#][^)]*)%)") do
+      local name = target:gsub("#.*$", "")
+      local file = not name:find("^%a+:") and io.open(root .. "/" .. folder .. name)
       if file then
         file:close()
-      else
-        breach(path, number, "a link to what is not there: %s", target)
+      elseif file == nil then
+        breach(path, number, "a link to what is not there: %s", name)
       end
     end
   end
