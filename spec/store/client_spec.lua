@@ -400,3 +400,37 @@ describe("one fault anywhere", function()
     assert.equal(#OPERATIONS * 6 * #KINDS, runs)
   end)
 end)
+
+describe("calls in a file that are cancelled at random", function()
+  local sh = require "spec.support.sh"
+
+  it("leave a store that works, and nobody waiting", function()
+    local folder <close> = sh.folder()
+    core.main(function()
+      local store <close> = assert(core.open_store("embedded:" .. folder.path .. "/store.db"))
+      local container = store:container "abc"
+      assert(container:create())
+      local blob = container:blob "x"
+      for round = 1, 20 do
+        local tasks = {}
+        for i = 1, 10 do
+          tasks[i] = core.spawn(function() return blob:put(("%d"):format(i)) end)
+        end
+        core.sleep(core.random() * 0.004)
+        local cancelled = {}
+        for i = 1, 10 do
+          cancelled[i] = core.random() < 0.5
+          if cancelled[i] then tasks[i]:cancel() end
+        end
+        for i = 1, 10 do
+          local props, err = tasks[i]:join(TIMEOUT)
+          assert.is_true(props ~= nil or (cancelled[i] and err.code == "Cancelled"), tostring(err))
+        end
+        assert.matches("^%d+$", assert(blob:get()))
+        assert(blob:put(tostring(round), { if_match = assert(blob:head()).etag }))
+      end
+      for _ = 1, 10 do core.spawn(function() blob:put "left behind" end):detach() end
+      core.sleep(0) -- they are under way when the store is closed
+    end)
+  end)
+end)
