@@ -322,7 +322,18 @@ static void close_reads(struct sqlite *s) {
     }
 }
 
+/* A number that changes with every commit, ours and others'; as of the transaction under way. */
+static unsigned version_seen(struct sqlite *s) {
+    unsigned version = 0;
+    sqlite3_file_control(s->db, "main", SQLITE_FCNTL_DATA_VERSION, &version);
+    return version;
+}
+
+/* The state record; from memory when nobody has written since our own last commit. */
 static bool read_state(struct sqlite *s) {
+    if (s->state_known && version_seen(s) == s->state_version) {
+        return true;
+    }
     sqlite3_stmt *st = statement(s, STATEMENT_STATE_GET);
     if (!st) {
         return false;
@@ -342,7 +353,7 @@ static void rollback(struct rows *rows) {
     if (!s->writing) {
         return;
     }
-    s->writing = false;
+    s->writing = s->state_known = false;
     if (s->block_taken) {
         s->etag = s->etag_end = 0;
     }
@@ -399,6 +410,8 @@ static bool commit(struct rows *rows) {
         return false;
     }
     s->writing = false;
+    s->state_known = true;
+    s->state_version = version_seen(s);
     return true;
 }
 

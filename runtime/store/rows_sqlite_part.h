@@ -58,6 +58,8 @@ struct sqlite {
     bool writing;
     bool state_dirty, block_taken;
     int64_t state_etag, state_date;
+    bool state_known; /* the two are as our last commit left them, when state_version is too */
+    unsigned state_version;
     int64_t etag, etag_end; /* numbers left of our block */
 };
 
