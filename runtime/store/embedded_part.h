@@ -61,9 +61,7 @@ bool lease_allows(struct answer *a, enum condition_use use, const struct row *ro
 void lease_after_write(struct answer *a, struct row *row);
 
 /* embedded_names.c: what the service allows. */
-bool container_name_allowed(const char *name);
-bool blob_name_allowed(const char *name);
-/* ERR_OK, ERR_INVALID_METADATA or ERR_METADATA_TOO_LARGE. */
-enum err metadata_allowed(const char *metadata, size_t len);
+bool names_allowed(struct answer *a);
+bool metadata_allowed(struct answer *a);
 
 #endif
