@@ -17,7 +17,7 @@ local backoff = {}
 local MIN_S, MAX_S, FACTOR = 0.1, 5, 3
 local RECHECK_S = 5 -- between looks while the store says that nothing has changed
 local SPACE_MIN_S, SPACE_MAX_S = 0.001, 0.02 -- between looks for changes that turn out not to be the one waited for
-local CALM_MIN_S = 0.02 -- the first look for changes that are fewer than the awaited ones
+local CALM_MIN_S = 0.5 -- the first look for changes that are fewer than the awaited ones; then 1, 2, 4, ....
 
 ---@class synod.Backoff.Options
 ---@field min? number      seconds, the shortest wait (0.1)

@@ -69,8 +69,8 @@ end
 function flags.set(text, max)
   local set = {}
   for part in text:gmatch("[%d-]+") do
-    local from, to = part:match("^(%d+)%-(%d+)$")
-    from, to = math.tointeger(tonumber(from or part)), math.tointeger(tonumber(to or part))
+    local from, to = part:match("^(%d+)%-?(%d*)$")
+    from, to = math.tointeger(tonumber(from)), math.tointeger(tonumber(to ~= "" and to or from))
     for ordinal = from or 0, math.min(to or -1, max - 1) do set[ordinal] = true end
   end
   return set
