@@ -11,6 +11,7 @@ local server = {}
 
 local START_TIMEOUT_S = 30
 local LOOK_AGAIN_S = 0.05
+local ENDED = "--ended--"
 
 ---@class spec.Server
 ---@field port integer
@@ -43,15 +44,17 @@ end
 ---@return spec.Server
 function server.start(script, ...)
   local out = os.tmpname()
-  local words = { "exec", "node", sh.quote(script) }
+  local words = { "node", sh.quote(script) }
   for _, word in ipairs { ... } do words[#words + 1] = sh.quote(word) end
-  local leash = assert(io.popen(table.concat(words, " ") .. " >" .. out .. " 2>&1", "w"))
+  local leash = assert(io.popen(("{ %s; echo %s; } >%s 2>&1"):format(table.concat(words, " "), ENDED, out), "w"))
   local self = setmetatable({ leash = leash, out = out }, server_type)
   for _ = 1, START_TIMEOUT_S / LOOK_AGAIN_S do
     local port = self:output():match("listens on http://[%w.]+:(%d+)") or self:output():match("port (%d+)")
     if port then
       self.port = tonumber(port)
       return self
+    elseif self:output():find(ENDED, 1, true) then
+      break
     end
     os.execute("sleep " .. LOOK_AGAIN_S)
   end
