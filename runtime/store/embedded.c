@@ -105,7 +105,7 @@ void row_take_metadata(struct answer *a, struct row *row) {
 }
 
 void props_tell_version(struct store_props *props, const struct row *row) {
-    etag_text(row->etag, props->etag, sizeof props->etag);
+    etag_text(row->etag, props->etag);
     props->last_modified = row->modified * NS_PER_S;
 }
 

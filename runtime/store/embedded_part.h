@@ -52,7 +52,8 @@ bool props_tell_all(const struct embedded_now *now, struct store_props *props, e
 /* embedded_conditions.c: `row` is NULL for what does not exist. */
 enum condition_use { CONDITION_READ, CONDITION_WRITE };
 bool conditions_hold(struct answer *a, enum condition_use use, const struct row *row);
-void etag_text(int64_t etag, char *out, size_t size);
+enum { ETAG_TEXT = sizeof "\"0x8D0123456789ABC\"" }; /* the time and 20 bits fit until 2106 */
+void etag_text(int64_t etag, char out[ETAG_TEXT]);
 
 /* embedded_lease.c */
 enum lease_state lease_state_of(const struct row_lease *lease, const struct embedded_now *now);
