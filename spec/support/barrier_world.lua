@@ -1,0 +1,163 @@
+-- One drawn life of a fleet at a barrier with two rounds: instances come when they like, crash, come back, and the
+-- store loses, delays and refuses what it likes. All is drawn from the seed. The checkers are those of any barrier:
+--
+--   S3   nobody has passed a round before everybody began to arrive at it
+--   L2   who waits has passed soon after all flags stand, faults and crashed arrivers notwithstanding
+
+local core = require "synod.core"
+local synod = require "synod"
+
+local world = {}
+
+local ROUNDS = 2
+local RECHECK_S = 10
+local SOON_S = RECHECK_S + 20 -- what lost answers may add
+local PATIENCE_S = 300
+local OPERATIONS_MAX = 150
+
+local KINDS = { "lost-request", "lost-response", "error-after-apply", "throttle", "delay" }
+
+local function draw(n) return math.floor(core.random() * n) + 1 end
+
+local function draw_faults()
+  local faults = {}
+  for _ = 1, draw(10) - 1 do
+    faults[#faults + 1] = { kind = KINDS[draw(#KINDS)], ordinal = draw(OPERATIONS_MAX), seconds = core.random() }
+  end
+  for ordinal = 1, OPERATIONS_MAX do -- the network takes its time, so that calls of several instances are under way
+    faults[#faults + 1] = { kind = "delay", ordinal = ordinal, seconds = core.random() * 0.3 }
+  end
+  return faults
+end
+
+local function options(w, ordinal, round)
+  return {
+    name = "step", round = round, store = w.store, recheck = RECHECK_S,
+    instance = { ordinal = ordinal, count = w.count, role = "worker", deployment = w.deployment },
+  }
+end
+
+--- One life: from the first round to the last.
+local function live(w, ordinal)
+  for round = 1, ROUNDS do
+    synod.sleep(core.random() * 5)
+    local from = synod.now()
+    w.began[round][ordinal] = w.began[round][ordinal] or from
+    w.arriving[ordinal]:set()
+    local passed, err
+    repeat
+      passed, err = w.barrier.new(options(w, ordinal, round)):arrive_and_wait { timeout = PATIENCE_S }
+      if err and err.code == "Timeout" then
+        error(("L2: instance %d waits at round %d for ever"):format(ordinal, round), 0)
+      end
+      if err then synod.sleep(1) end
+    until passed
+    w.passes[#w.passes + 1] = { round = round, ordinal = ordinal, from = from, at = synod.now() }
+  end
+end
+
+--- All lives of an instance. Half of the crashes come while it arrives, the others at any time.
+local function exist(w, ordinal)
+  for _ = 1, draw(4) - 1 do
+    w.arriving[ordinal]:clear()
+    local life = synod.spawn(live, w, ordinal)
+    if core.random() < 0.5 then
+      w.arriving[ordinal]:wait()
+      life:join(core.random())
+    else
+      life:join(core.random() * 12)
+    end
+    life:cancel()
+    local _, err = life:join()
+    if life:failed() and not (type(err) == "table" and err.code == "Cancelled") then error(err, 0) end
+    w.crashes = w.crashes + 1
+    synod.sleep(core.random() < 0.3 and 60 or core.random() * 3)
+  end
+  live(w, ordinal)
+end
+
+--- When the last flag of a round stood, or nil where they have other names.
+local function complete_at(w, round)
+  local last, count = 0, 0
+  for item in w.store:container("flags"):list { prefix = ("%s/worker/step.%d_"):format(w.deployment, round) } do
+    last, count = math.max(last, item.last_modified), count + 1
+  end
+  return count == w.count and last + 1 - (synod.time() - synod.now()) or nil
+end
+
+local function judge(w)
+  for _, pass in ipairs(w.passes) do
+    for ordinal = 0, w.count - 1 do
+      local began = w.began[pass.round][ordinal]
+      if not began or began > pass.at then
+        return ("S3: instance %d passed round %d at %.3f, and %d began to arrive at %s"):format(
+          pass.ordinal, pass.round, pass.at, ordinal, began or "no time")
+      end
+    end
+    local complete = complete_at(w, pass.round)
+    if complete and pass.at > math.max(complete, pass.from) + SOON_S then
+      return ("L2: instance %d passed round %d at %.3f, and all flags stood at %.3f"):format(
+        pass.ordinal, pass.round, pass.at, complete)
+    end
+  end
+end
+
+--- `before`: the same deployment when it was smaller, whose arrivals stand.
+local function run_deployment(store, barrier, deployment, count, before)
+  local w = {
+    barrier = barrier, store = store, deployment = deployment, count = count, passes = {}, arriving = {},
+    began = before and before.began or { {}, {} }, crashes = before and before.crashes or 0,
+  }
+  local instances = {}
+  for ordinal = 0, count - 1 do
+    w.arriving[ordinal] = synod.event()
+    instances[#instances + 1] = function() exist(w, ordinal) end
+  end
+  local ok, err = pcall(synod.all, instances)
+  if not ok and not tostring(err):find("^L2: ") then error(err, 0) end
+  return not ok and err or judge(w), w
+end
+
+---@param seed integer
+---@param barrier table  the module
+---@return string|nil violation, table|nil w  what happened
+function world.run(seed, barrier)
+  return core.main(function()
+    local store <close> = assert(core.open_store("memory:", { faults = draw_faults() }))
+    local count = draw(4) + 1
+    local violation, smaller
+    if core.random() < 0.3 then
+      violation = run_deployment(store, barrier, "yesterday", count)
+      if violation then return violation end
+    end
+    if core.random() < 0.3 then
+      violation, smaller = run_deployment(store, barrier, "today", count - 1)
+      if violation then return violation end
+    end
+    return run_deployment(store, barrier, "today", count, smaller)
+  end, { clock = "virtual", seed = seed })
+end
+
+local MODULES = { "options", "backoff", "flags", "generation", "crossing", "barrier" }
+
+--- The barrier with one change in its sources, loaded apart from the real one.
+---@param mutation { file: string, find: string, replace: string }
+---@return table barrier
+function world.mutated(mutation)
+  local loaded, found = {}, false
+  local env = setmetatable({ require = function(name) return loaded[name] or require(name) end }, { __index = _G })
+  for _, name in ipairs(MODULES) do
+    local file <close> = assert(io.open(("lua/synod/%s.lua"):format(name)))
+    local source = file:read("a")
+    if name == mutation.file then
+      local from, to = source:find(mutation.find, 1, true)
+      assert(from and not source:find(mutation.find, to + 1, true), "it must be there, once: " .. mutation.find)
+      source, found = source:sub(1, from - 1) .. mutation.replace .. source:sub(to + 1), true
+    end
+    loaded["synod." .. name] = assert(load(source, "=" .. name, "t", env))()
+  end
+  assert(found, mutation.file)
+  return loaded["synod.barrier"]
+end
+
+return world
