@@ -88,6 +88,37 @@ describe("synod.listen and synod.connect", function()
     end)
   end)
 
+  it("do not stand still for a name server that hangs, nor at the end of the run", function()
+    local sh = require "spec.support.sh"
+    if select(2, sh.run("unshare -r -m -n true && command -v node ip")) ~= 0 then
+      return pending("needs unshare, ip and node")
+    end
+    local folder <close> = sh.folder()
+    folder:write("resolv.conf", "nameserver 127.0.0.1\noptions timeout:30 attempts:1\n")
+    folder:write("silent.js", "require('dgram').createSocket('udp4').bind(53, '127.0.0.1', () => console.log('up'))")
+    folder:write("x.lua", [[
+      local synod = require "synod"
+      local ticks, began = 0, synod.now()
+      synod.spawn(function()
+        while true do
+          synod.sleep(0.01)
+          ticks = ticks + 1
+        end
+      end):detach()
+      local _, err = synod.connect("some-host.example:80", { timeout = 0.5 })
+      print(err.code, ticks > 20, synod.now() - began < 2)
+    ]])
+    local out = sh.run([[ exec unshare -r -m -n sh -c '
+      ip link set lo up
+      mount --bind "$DIR/resolv.conf" /etc/resolv.conf
+      node "$DIR/silent.js" >"$DIR/node" & node=$!
+      while ! [ -s "$DIR/node" ]; do sleep 0.01; done
+      timeout 10 $SYNOD run "$DIR/x.lua"
+      echo "code $?"
+      kill $node' ]], { dir = folder.path, timeout = 20 })
+    assert.equal("Timeout\ttrue\ttrue\ncode 0\n", out)
+  end)
+
   it("give up a connection that is not made in time", function()
     run(function()
       local began = core.now()

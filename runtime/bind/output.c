@@ -349,6 +349,7 @@ static void log_defaults(struct log *log, const struct output *err) {
     const char *plain = getenv("NO_COLOR");
     const char *instance = getenv("SYNOD_INSTANCE");
     log->level = LOG_INFO;
+    log->prefixed = getenv("SYNOD_SUPERVISED") != NULL;
     log->color =
         writer_is_terminal(&err->writer) && !(plain && *plain) && term && strcmp(term, "dumb") != 0;
     snprintf(log->instance, sizeof log->instance, "%s", instance ? instance : "");

@@ -98,9 +98,21 @@ describe("synod run -n", function()
   end)
 
   it("leaves JSON log lines as they are", function()
-    local r = run_n(1, [[require("synod").log.info("hello") io.stderr:write("plain\n")]], nil, "--log-format", "json")
+    local lua = [[require("synod").log.info("hello") io.stderr:write("plain\n")]]
+    local r = run_n(1, lua, nil, "--log-format", "json")
     assert.matches('^{"time":"[^"]+","level":"info","instance":"x_IN_0","task":"main","message":"hello"}\n', r.err)
     assert.matches("\nx_IN_0 | plain\n$", r.err)
+  end)
+
+  it("says what it has to say as JSON too", function()
+    local r = run_n(1, "os.exit(3)", nil, "--log-format", "json")
+    assert.matches('^{"time":"[^"]+","level":"error","instance":"synod","task":"[^"]+",'
+      .. '"message":"x_IN_0 failed with exit code 3"}\n$', r.err)
+  end)
+
+  it("says the name once in a log line", function()
+    local r = run_n(1, [[require("synod").log.info("hello")]])
+    assert.matches("^x_IN_0 | [%d-]+ [%d:.]+Z INFO  hello\n$", r.err)
   end)
 
   it("colours the names on a terminal only, and not with NO_COLOR", function()
