@@ -253,6 +253,16 @@ describe("a store that fails", function()
     end, { faults = { { operation = "PutBlob", ordinal = 0, kind = "throttle", code = "Unauthorized" } } })
   end)
 
+  it("does not undo an arrival whose flag stands already", function()
+    local faults = {}
+    for i = 1, 5 do faults[i] = { operation = "ListBlobs", ordinal = i, kind = "lost-request" } end
+    fleet.run(function(store)
+      local outcomes = fleet.meet(2, { store = store, name = "startup" }, { [0] = 0, [1] = 30 })
+      assert.is_table(outcomes[0].passed)
+      assert.equal(30, outcomes[0].at)
+    end, { faults = faults })
+  end)
+
   it("is borne with during the wait while it may come right", function()
     local faults = {}
     for i = 1, 8 do faults[i] = { operation = "GetBlob", ordinal = i, kind = "lost-request" } end

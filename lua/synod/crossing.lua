@@ -125,7 +125,7 @@ function Crossing:arrive()
   self.arrived = core.instant()
   if how == "standing" then return true end -- we were here in an earlier life: the gate may be open
   local _, why = count(self)
-  if why then return nil, why end
+  if why and not why.retryable then return nil, why end -- else the flag stands, and wait lists again
   return true
 end
 

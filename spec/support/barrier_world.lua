@@ -47,7 +47,7 @@ local function live(w, ordinal)
     local passed, err
     repeat
       passed, err = w.barrier.new(options(w, ordinal, round)):arrive_and_wait { timeout = PATIENCE_S }
-      if err and err.code == "Timeout" then
+      if err and err.missing then
         error(("L2: instance %d waits at round %d for ever"):format(ordinal, round), 0)
       end
       if err then synod.sleep(1) end
