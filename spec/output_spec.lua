@@ -78,6 +78,27 @@ describe("printing", function()
     assert.equal("went on\n300000\n", out)
   end)
 
+  it("loses nothing on a socket", function()
+    local out = shell("for i = 1, 300000 do print(i) end", [[ exec node -e '
+      const child = require("child_process").spawn(process.env.SYNOD, ["run", process.env.DIR + "/x.lua"],
+        { stdio: ["ignore", "pipe", "inherit"] }) // a pair of sockets
+      let size = 0
+      setTimeout(() => child.stdout.on("data", (d) => { size += d.length }), 200)
+      child.on("close", (code) => console.log(code, size))' ]])
+    assert.equal("0 1988895\n", out)
+  end)
+
+  it("loses nothing on a pipe that it may not open again", function()
+    local _, refused = sh.run("setpriv --reuid=65534 --clear-groups true")
+    if refused ~= 0 then return pending("needs root, to become somebody else") end
+    local out = shell("for i = 1, 300000 do print(i) end", [[
+      cp $SYNOD "$DIR/synod"
+      chmod -R a+rX "$DIR"
+      env HOME=/ setpriv --reuid=65534 --clear-groups "$DIR/synod" run "$DIR/x.lua" | { sleep 0.2; wc -l; }
+    ]])
+    assert.equal(300000, tonumber(out), out)
+  end)
+
   it("does not keep more than its buffer while nobody reads", function()
     local out = shell([[
       local synod = require "synod"
