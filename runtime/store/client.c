@@ -182,6 +182,14 @@ static void finish(struct call_state *s) {
     call->done(call);
 }
 
+/* The store goes away under the call. `sent`: something of it may have reached the store. */
+static void finish_closed(struct call_state *s, bool sent) {
+    bool doubt = verb_writes(s->call.req.verb) && (sent || s->lost);
+    error_set(&s->call.reply.err, ERR_CANCELLED, "the store was closed%s",
+              doubt ? "; it may or may not have happened" : "");
+    finish(s);
+}
+
 void store_free(struct store *store) {
     store->closing = true;
     for (struct call_state *s = store->calls; s;) {
@@ -190,8 +198,7 @@ void store_free(struct store *store) {
             continue;
         }
         alarm_clear(store->world, &s->alarm);
-        error_set(&s->call.reply.err, ERR_CANCELLED, "the store was closed");
-        finish(s);
+        finish_closed(s, false);
         s = store->calls; /* its `done` may have freed any of them */
     }
     store->transport->ops->free(store->transport);
@@ -362,9 +369,8 @@ static void try_done(struct attempt *a) {
     if (e->code != ERR_OK && e->code != ERR_TIMEOUT) {
         s->telling = *e;
     }
-    if (s->call.store->closing) {
-        s->call.reply.err = *e;
-        finish(s);
+    if (s->call.store->closing && (s->look || e->code != ERR_OK)) {
+        finish_closed(s, a->sent);
     } else if (s->look) {
         look_done(s);
     } else if (e->code == ERR_OK) {

@@ -344,6 +344,7 @@ describe("a store that is closed", function()
         store:close()
         local ok, err = t:join()
         assert.same({ nil, "Cancelled" }, { ok, err.code })
+        assert.equal("the store was closed; it may or may not have happened", err.message)
         assert.has_error(function() blob:get() end, "the store of 'a' is closed")
       end)
     end
