@@ -216,4 +216,13 @@ describe("a connection string", function()
       assert(store:container(azurite.fresh("parts")):create())
     end)
   end)
+
+  it("for the emulator may name its host", function()
+    core.main(function() -- where only 127.0.0.1 would answer
+      local text = "UseDevelopmentStorage=true;DevelopmentStorageProxyUri=http://127.0.0.2:8888/"
+      local store <close> = assert(core.open_store(text))
+      local _, err = store:container("abc"):create { timeout = 0.3 }
+      has("127.0.0.2:10000 refuses connections", err)
+    end)
+  end)
 end)
