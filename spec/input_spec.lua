@@ -35,6 +35,14 @@ describe("io.read", function()
     end)
   end
 
+  it("fails where standard input is closed, and nothing else takes its place", function()
+    local out = shell([[
+      print(io.read())
+      print(require("synod").exec { "sh", "-c", "ls -l /proc/$PPID/fd/0 | sed 's/.*-> //'" }.stdout)
+    ]], [[ $SYNOD run "$DIR/x.lua" <&- ]])
+    assert.equal("nil\n/dev/null\n\n", out)
+  end)
+
   it("iterates over lines", function()
     assert.equal("[a][][b]", (shell([[for line in io.lines() do io.write("[", line, "]") end]],
       [[ printf 'a\n\nb' | $SYNOD run "$DIR/x.lua" ]])))

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/descriptor.h"
 
 static void input_ready(struct watch *watch, int events) {
     struct input *in = container_of(watch, struct input, watch);
@@ -17,6 +18,7 @@ static void input_ready(struct watch *watch, int events) {
 
 void input_init(struct input *in, int fd, void (*ready)(struct input *in)) {
     memset(in, 0, sizeof *in);
+    descriptor_occupy(fd);
     in->fd = fd;
     in->ready_fd = -1;
     in->ready = ready;

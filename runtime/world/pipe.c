@@ -6,19 +6,9 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/descriptor.h"
 
-enum { NO_FD = -1, FD_FIRST = 3 }; /* below are the standard streams */
-
-int descriptor_lift(int fd) {
-    if (fd < 0 || fd >= FD_FIRST) {
-        return fd;
-    }
-    int lifted = fcntl(fd, F_DUPFD_CLOEXEC, FD_FIRST);
-    int error = errno;
-    close(fd);
-    errno = error;
-    return lifted;
-}
+enum { NO_FD = -1 };
 
 void pipe_end_init(struct pipe_end *end, struct world *w) {
     memset(end, 0, sizeof *end);

@@ -36,7 +36,4 @@ ssize_t pipe_end_write(struct pipe_end *end, const void *data, size_t n);
 int pipe_end_await(struct pipe_end *end, void (*ready)(struct pipe_end *end));
 void pipe_end_forget(struct pipe_end *end); /* `ready` will not be called after this */
 
-/* Moves a descriptor away from the places of the standard streams; -1 and errno when there is no room. */
-int descriptor_lift(int fd);
-
 #endif

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/descriptor.h"
 
 enum {
     FD_FIRST = 3, /* below are the standard streams */
