@@ -17,7 +17,8 @@ int64_t ns_from_seconds(double seconds) {
 }
 
 double seconds_from_ns(int64_t ns) {
-    return (double)(ns / NS_PER_S) + (double)(ns % NS_PER_S) / 1e9; /* a date has more than 53 bits */
+    return (double)(ns / NS_PER_S) +
+           (double)(ns % NS_PER_S) / 1e9; /* a date has more than 53 bits */
 }
 
 static const char *const DAYS[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};

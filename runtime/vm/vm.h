@@ -35,7 +35,7 @@ size_t vm_memory_used(lua_State *L);
 
 /* Pushes the userdata that owns it, which the registry keeps. */
 struct vm *vm_new(lua_State *L);
-struct vm *vm_of(lua_State *L);  /* the one whose library is loaded in this state; NULL: none */
+struct vm *vm_of(lua_State *L); /* the one whose library is loaded in this state; NULL: none */
 struct world *vm_world(struct vm *vm); /* NULL outside of a run */
 
 /* How an err table is made: given from above, because errors are shown to Lua in one way only. */
