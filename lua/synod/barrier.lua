@@ -93,8 +93,9 @@ local function key_of(o, who)
   return ("%s/%s/%s"):format(generation.part(o.deployment), generation.part(who.role), key)
 end
 
+--- An instance's id; of a bare barrier, where nobody knows the others' roles, the name of its flag.
 local function id_of(o, ordinal)
-  if o.role then return ("%s_IN_%d"):format(o.role, ordinal) end
+  if o.role and not o.bare then return ("%s_IN_%d"):format(o.role, ordinal) end
   return ("%s_%d"):format(o.key, ordinal)
 end
 
