@@ -67,12 +67,15 @@ test: ## run every spec
 
 lint: ## check the layout of C, Lua, and the rules of the house
 	@tools/deps build lint
-	clang-format --dry-run -Werror $(C_FILES)
-	luacheck --quiet .
-	$(LUA) tools/lint.lua
+	$(say) LINT C
+	$(Q)clang-format --dry-run -Werror $(C_FILES)
+	$(say) LINT Lua
+	$(Q)luacheck --quiet .
+	$(say) LINT rules
+	$(Q)$(LUA) tools/lint.lua
 
 format: ## lay the C files out as lint wants them
-	clang-format -i $(C_FILES)
+	$(Q)clang-format -i $(C_FILES)
 
 # The program and the module again, in their own folder, watched by the sanitizers. lua5.4 itself is not
 # built so: the loader preloads the sanitizer's library, for it alone and not for what the specs start.

@@ -1,11 +1,12 @@
--- What a user can get wrong about the store, seen from the command line: a sentence that says what to do, and the exit code.
+-- What a user can get wrong about the store, seen from the command line: a sentence that says what to do, and
+-- the exit code.
 
 local program = require "spec.support.program"
 
 local KEY = "c2VjcmV0LWtleQ=="
 
 local function account(endpoint, key)
-  return ("DefaultEndpointsProtocol=http;AccountName=dev;AccountKey=%s;BlobEndpoint=%s/dev;"):format(key or KEY, endpoint)
+  return ("AccountName=dev;AccountKey=%s;BlobEndpoint=%s/dev;"):format(key or KEY, endpoint)
 end
 
 local WRITE = [[
