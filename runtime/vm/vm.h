@@ -56,7 +56,7 @@ struct vm_end {
  * the caller's. Prints nothing. */
 int vm_run(lua_State *L, struct vm *vm, struct world *w, int nargs, struct vm_end *end);
 
-/* For a signal handler: SIGINT or SIGTERM has come. The first begins a controlled stop: the `stopping`
+/* For a signal handler: SIGINT, SIGTERM or SIGHUP has come. The first begins a controlled stop: the `stopping`
  * handlers run (10 s), then all tasks are cancelled, again each second, and after 30 s the process
  * ends; a second SIGINT ends it at once. Async-signal-safe. */
 void vm_signal(struct vm *vm, int signal);
