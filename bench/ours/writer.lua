@@ -1,10 +1,10 @@
--- writer.lua: writes one blob as often as it can, then reads it as often as it can.
+-- writer.lua: writes one blob, or reads it, as often as it can.
 --
---   synod run --store URL writer.lua NAME START SECONDS      START in boot-time seconds
+--   synod run --store URL writer.lua write|read NAME START SECONDS      START in boot-time seconds
 
 local synod = require "synod"
 
-local name, start, seconds = arg[1], tonumber(arg[2]), tonumber(arg[3])
+local what, name, start, seconds = arg[1], arg[2], tonumber(arg[3]), tonumber(arg[4])
 local BODY = "a flag, a lock, a few bytes of state: what coordination writes.."
 
 local container = synod.store:container "bench"
@@ -39,6 +39,8 @@ local function read()
 end
 
 synod.sleep(math.max(0, start - synod.now()))
-local writes, worst = write()
-synod.sleep(math.max(0, start + seconds - synod.now()))
-print(('{"writes":%d,"write_worst_ms":%.3f,"reads":%d}'):format(writes, worst, read()))
+if what == "read" then
+  print(('{"count":%d,"worst_ms":0}'):format(read()))
+else
+  print(('{"count":%d,"worst_ms":%.3f}'):format(write()))
+end

@@ -1,10 +1,10 @@
 /* sqlite_writer.c -- what the embedded store does, as bare SQLite statements in a loop.
  *
- *   sqlite_writer PATH full|normal NAME START SECONDS
+ *   sqlite_writer PATH full|normal write|read NAME START SECONDS      START in boot-time seconds
  *
  * The same table shape, pragmas and statements: a write is BEGIN IMMEDIATE, a look at the counters and at the
  * record, its replacement, COMMIT; a read is one SELECT of the record with its content. Contention is left to
- * SQLite's own busy handler. From START (boot-time seconds) it writes for SECONDS, then reads for as long.
+ * SQLite's own busy handler.
  */
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -218,18 +218,17 @@ static void wait_until(double instant) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 6) {
-        fprintf(stderr, "sqlite_writer: give PATH full|normal NAME START SECONDS\n");
+    if (argc != 7) {
+        fprintf(stderr, "sqlite_writer: give PATH full|normal write|read NAME START SECONDS\n");
         return 2;
     }
-    struct writer w = {.name = argv[3]};
-    double start = atof(argv[4]), seconds = atof(argv[5]), worst;
+    struct writer w = {.name = argv[4]};
+    double seconds = atof(argv[6]), worst = 0;
     writer_open(&w, argv[1], argv[2]);
     write_once(&w);
-    wait_until(start);
-    long writes = write_for(&w, seconds, &worst);
-    wait_until(start + seconds);
-    printf("{\"writes\":%ld,\"write_worst_ms\":%.3f,\"reads\":%ld}\n", writes, worst,
-           read_for(&w, seconds));
+    wait_until(atof(argv[5]));
+    long count =
+        strcmp(argv[3], "read") == 0 ? read_for(&w, seconds) : write_for(&w, seconds, &worst);
+    printf("{\"count\":%ld,\"worst_ms\":%.3f}\n", count, worst);
     return 0;
 }

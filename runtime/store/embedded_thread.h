@@ -42,7 +42,7 @@ bool log_is_due(int *mark, int pages);
 
 enum {
     LOG_PAGES_WRITE_BACK = 1000, /* write back beside the writers */
-    LOG_PAGES_HOLD = 4000,       /* keep them out meanwhile, so that the log can start afresh */
+    LOG_PAGES_HOLD = 2000,       /* keep them out meanwhile, so that the log can start afresh */
 };
 
 #endif
