@@ -6,7 +6,7 @@ local sh = require "spec.support.sh"
 local SCRIPT = [[
 local synod = require "synod"
 for _, url in ipairs { ... } do
-  local status, err, body = synod.http { url = url, timeout = 5 }
+  local status, err, body = synod.http { url = url, timeout = 1 }
   print(status, status and body or err.code, status and "" or err.message, status and "" or err.retryable)
 end
 ]]
@@ -48,5 +48,11 @@ describe("over TLS", function()
   it("an unknown certificate is not", function()
     assert.matches("^nil\tUnreachable\tno trusted connection to localhost:%d+ could be made: [^\t]*self.signed[^\t]*"
       .. "\tfalse\n$", get(false, "https://localhost:" .. server.port))
+  end)
+
+  it("a server that never says a word of it is given up", function()
+    local plain <close> = servers.start("spec/support/odd_server.js")
+    assert.equal(("nil\tUnreachable\tno connection to localhost:%d could be made in time\ttrue\n"):format(plain.port),
+      get(true, "https://localhost:" .. plain.port .. "/"))
   end)
 end)

@@ -17,7 +17,7 @@ function answer(status, headers, body) {
 
 const OURS = { "x-ms-request-id": "11111111-2222-3333-4444-555555555555", "x-ms-version": "2021-12-02" };
 const XML = { ...OURS, "Content-Type": "application/xml" };
-const LIST = '<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs><Blob><Name>a</Name><Properties>'
+const LIST = '\ufeff<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs><Blob><Name>a</Name><Properties>'
   + "<Etag>0x1</Etag></Properties></Blob></Blobs><NextMarker /></EnumerationResults>";
 const BOMB = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
   + "<EnumerationResults><Blobs><Blob><Name>&b;</Name></Blob></Blobs></EnumerationResults>";
