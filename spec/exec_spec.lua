@@ -175,6 +175,24 @@ describe("synod.exec", function()
     end)
   end)
 
+  it("can be cancelled at any moment, whatever it is about to do", function()
+    run(function()
+      local tasks, cancelled = {}, 0
+      for i = 1, 60 do
+        tasks[i] = core.spawn(exec.exec, {
+          "sh", "-c", "echo x; cat >/dev/null; sleep 300 &", stdin = ("y"):rep(i % 3 * 100000),
+        })
+      end
+      for i, task in ipairs(tasks) do
+        if i % 2 == 0 then core.sleep(0.001) end
+        task:cancel()
+        task:join()
+        if task:failed() then cancelled = cancelled + 1 end
+      end
+      assert.is_true(cancelled > 0)
+    end)
+  end)
+
   it("ends with the run that it belongs to", function()
     local process
     run(function()
