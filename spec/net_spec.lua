@@ -22,6 +22,14 @@ local function echo(conn)
   for line in conn:lines() do conn:write("echo ", line, "\n") end
 end
 
+--- Its peer may go away at any moment.
+local function echo_until_closed(conn)
+  while true do
+    local line = conn:read("line")
+    if not line or not conn:write(line, "\n") then return end
+  end
+end
+
 describe("synod.listen and synod.connect", function()
   it("are what a script calls", function()
     assert.equal(net.listen, synod.listen)
@@ -299,5 +307,37 @@ describe("a connection", function()
       assert.equal("an hour later", conn:read("line"))
       assert.equal(3600, core.now())
     end, { clock = "virtual" })
+  end)
+
+  it("survives cancels at any moment, on either side", function()
+    run(function()
+      local listener <close> = assert(net.listen("127.0.0.1:0", echo_until_closed))
+      local tasks = {}
+      for i = 1, 60 do
+        tasks[i] = core.spawn(function()
+          local conn <close> = assert(net.connect(listener.address))
+          for j = 1, 20 do
+            local text = ("z"):rep(i * j * 50)
+            assert(conn:write(text, "\n"))
+            assert.equal(text, assert(conn:read("line")))
+          end
+        end)
+      end
+      local cancelled = 0
+      for i, task in ipairs(tasks) do
+        if i % 3 == 0 then
+          core.sleep(0.001)
+          task:cancel()
+        end
+      end
+      for _, task in ipairs(tasks) do
+        local _, err = task:join()
+        if task:failed() then
+          assert.equal("Cancelled", type(err) == "table" and err.code or err)
+          cancelled = cancelled + 1
+        end
+      end
+      assert.is_true(cancelled > 0 and cancelled <= 20)
+    end)
   end)
 end)

@@ -127,6 +127,25 @@ describe("printing", function()
     assert.matches("16 MiB were printed that nobody has read, and Lua cannot wait here", out)
   end)
 
+  it("takes nothing back when a printing task is cancelled", function()
+    local out = shell([[
+      local synod = require "synod"
+      local printed = 0
+      local task = synod.spawn(function()
+        while true do
+          print(("x"):rep(500), printed + 1)
+          printed = printed + 1
+        end
+      end)
+      synod.sleep(0.1)
+      task:cancel()
+      task:join()
+      print("end", printed)
+    ]], into([[sleep 0.3; awk "/^x/ && \$2 != NR { exit 1 } { last = NR } /^end/ { print \$2, NR }"]]))
+    local printed, lines = out:match("^(%d+) (%d+)\n$")
+    assert.equal(printed + 2, tonumber(lines), out) -- its last line, and ours
+  end)
+
   it("writes strings that are larger than its buffer", function()
     local out = shell([[io.write(("x"):rep(40 << 20))]], into("sleep 0.2; wc -c"))
     assert.equal(40 << 20, tonumber(out))
