@@ -234,6 +234,27 @@ describe("rounds", function()
     end)
   end)
 
+  it("can be taken down one behind, by one instance, while the others go on", function()
+    fleet.run(function(store)
+      local tasks = {}
+      for ordinal = 0, 2 do
+        tasks[#tasks + 1] = synod.spawn(function()
+          local before
+          for round = 1, 20 do
+            synod.sleep((ordinal * 5 + round) % 3)
+            local b = fleet.barrier(ordinal, 3, { store = store, name = "step", round = round })
+            assert(b:arrive_and_wait { timeout = 60 })
+            if before and ordinal == 1 then assert(before:reset()) end
+            before = b
+          end
+        end)
+      end
+      for _, t in ipairs(tasks) do assert(not t:failed(), (select(2, t:join()))) end
+      assert.same({ "d1/worker/step.20.gate", "d1/worker/step.20_0", "d1/worker/step.20_1", "d1/worker/step.20_2" },
+        fleet.sorted(fleet.names(store)))
+    end)
+  end)
+
   it("are needed: one object is one use", function()
     fleet.run(function(store)
       local b = fleet.barrier(0, 1, { store = store, name = "step" })

@@ -24,7 +24,7 @@ describe("the example", function()
   end)
 
   example("degraded-start", "goes on with four of five, and the fifth is told", function()
-    local output, code = run [[ $SYNOD run -n 5 examples/degraded-start/start.lua 1 ]]
+    local output, code = run [[ $SYNOD run -n 5 examples/degraded-start/start.lua 2 ]]
     assert.equal(0, code, output)
     assert.matches("start_IN_0 | 4 of 5 are here; I take the shards 0 4 8\n", output, 1, true)
     assert.matches("start_IN_4 | 4 of 5 are here; I take the shards 3 7 11\n", output, 1, true)

@@ -39,4 +39,22 @@ return {
     replace = [[return true]],
     checker = "S3",
   },
+  {
+    id = "own-record", why = "who comes second to open the gate believes in what it has seen itself",
+    file = "crossing", find = [[      self.passed = over
+      return over]],
+    replace = [[      self.passed = record return record]],
+    checker = "A1",
+  },
+  {
+    id = "impatient", why = "fewer are enough at once, not when the time has passed",
+    file = "crossing", find = [[degraded = o.within == 0,]], replace = [[degraded = true,]],
+    checker = "S3",
+  },
+  {
+    id = "one-door", why = "those who leave raise the flags of those who came",
+    file = "barrier", find = [[self.exit = crossing.new(self.options, self.options.key .. ".leave", members)]],
+    replace = [[self.exit = crossing.new(self.options, self.options.key, members)]],
+    checker = "S3",
+  },
 }
