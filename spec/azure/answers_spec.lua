@@ -124,6 +124,17 @@ describe("the service", function()
     assert.is_true(core.now() - start < 1)
   end))
 
+  it("is given the time it asks for, in seconds or until a date", function()
+    core.main(function() -- the clock stands still while the server is asked, and then jumps
+      local store <close> = assert(core.open_store(azurite.string_for(server.port)))
+      for _, word in ipairs { "wait-seconds", "wait-date" } do
+        local start = core.now()
+        assert.equal("hello", (store:container("abc"):blob(word):get()))
+        assert.equal(3, math.floor(core.now() - start))
+      end
+    end, { clock = "virtual" })
+  end)
+
   it("has another time than we", run(function(store)
     local err = read(store, "wrong-clock")
     assert.equal("AuthenticationFailed", err.code)
