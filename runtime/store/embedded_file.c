@@ -141,29 +141,17 @@ static void file_send(struct transport *t, struct attempt *a) {
 }
 
 static void file_drop(struct transport *t, struct attempt *a) {
+    (void)t;
     if (a->impl) {
-        db_thread_drop(store_of(t)->thread, a);
-    }
-}
-
-/* What the thread has answered. */
-static void collect(struct file_store *f) {
-    struct db_job *job;
-    bool wrote = false;
-    while ((job = db_thread_collect(f->thread))) {
-        struct attempt *a = job->attempt;
-        free(job);
-        a->impl = NULL;
-        wrote = wrote || verb_writes(a->req->verb);
-        a->done(a);
-    }
-    if (wrote) {
-        watchers_notice(f->watchers);
+        job_give_up(a->impl, ERR_CANCELLED);
     }
 }
 
 static void on_woken(struct wakeup *wakeup) {
-    collect(container_of(wakeup, struct file_store, wakeup));
+    struct file_store *f = container_of(wakeup, struct file_store, wakeup);
+    if (db_thread_deliver(f->thread)) {
+        watchers_notice(f->watchers);
+    }
 }
 
 /* Watching */
@@ -195,8 +183,6 @@ static void file_unwatch(struct transport *t, struct store_watch *w) {
 static void file_free(struct transport *t) {
     struct file_store *f = store_of(t);
     if (f->thread) {
-        db_thread_stop(f->thread);
-        collect(f);
         db_thread_free(f->thread);
         wakeup_remove(t->world, &f->wakeup);
     }

@@ -324,6 +324,36 @@ describe("an open store", function()
     assert.matches("goes on: true", output)
   end)
 
+  it("answers at the deadline though the disk stands still in the middle of a write", function()
+    local tools = "mkfs.ext4 -V && fsfreeze --version && losetup --version && command -v unshare"
+    if not is_root or select(2, sh.run(tools)) ~= 0 then return pending("no disk can be made to stand still here") end
+    local folder <close> = sh.folder()
+    folder:write("x.lua", [[
+      local synod = require "synod"
+      local b = synod.store:container("flags"):blob "b"
+      assert(synod.store:container("flags"):create())
+      assert(b:put "1")
+      assert(os.execute "fsfreeze -f disk && touch frozen")
+      local ticks = 0
+      local ticker = synod.every(0.01, function() ticks = ticks + 1 end)
+      local before = synod.now()
+      local ok, err = b:put("2", { timeout = 0.4, retries = 0 })
+      local took = synod.now() - before
+      ticker:cancel()
+      print(ok, err.code, took >= 0.39 and took < 1.4, ticks >= 20)
+      assert(b:put "3")
+      print((b:get()))]])
+    local output, code = sh.run([[
+      export SYNOD=$(readlink -f $SYNOD)
+      cd $DIR && truncate -s 16M image && mkfs.ext4 -q image && mkdir disk && unshare -m sh -c '
+        mount -o loop image disk && {
+          (until [ -e frozen ]; do sleep 0.02; done; sleep 1.5; fsfreeze -u disk) &
+        } && "$SYNOD" run --store embedded:disk/s.db x.lua
+        code=$?; wait; umount disk; exit $code']], { dir = folder.path, timeout = 20 })
+    assert.equal(0, code, output)
+    assert.equal("nil\tTimeout\ttrue\ttrue\n3\n", output)
+  end)
+
   it("checks leases: before the conditions, by their state and time, in this boot", function()
     local folder <close> = sh.folder()
     local path = folder.path .. "/s.db"
