@@ -17,6 +17,7 @@ BUSTED    = $(LUA_PROGRAM) /usr/bin/busted
 LUA_PROGRAM = $(shell command -v $(LUA))
 LOADER    = $(shell readelf -p .interp $(LUA_PROGRAM) 2>/dev/null | grep -o '/lib[^ ]*')
 SPECS     =
+JOBS      = $(shell nproc)
 
 # Why each warning beyond -Wall -Wextra: -Wshadow and -Wconversion find real bugs in code that counts
 # bytes; the prototypes keep every function either static or declared in a header; no variable-length
@@ -55,29 +56,32 @@ help: ## print this list
 # What is missing is installed first; only then can make know the libraries' flags, hence the second make.
 demo: ## three instances wait for each other at a start-up barrier
 	@tools/deps build
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory -j$(JOBS) all
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
 	  $(BUILD)/synod run -n 3 --store "embedded:$$dir/demo.db" scripts/startup-barrier.lua
 
 test: ## run every spec
 	@tools/deps build test
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory -j$(JOBS) all
 	$(BUSTED) $(SPECS)
 
 lint: ## check the layout of C, Lua, and the rules of the house
 	@tools/deps build lint
-	clang-format --dry-run -Werror $(C_FILES)
-	luacheck --quiet .
-	$(LUA) tools/lint.lua
+	$(say) LINT C
+	$(Q)clang-format --dry-run -Werror $(C_FILES)
+	$(say) LINT Lua
+	$(Q)luacheck --quiet .
+	$(say) LINT rules
+	$(Q)$(LUA) tools/lint.lua
 
 format: ## lay the C files out as lint wants them
-	clang-format -i $(C_FILES)
+	$(Q)clang-format -i $(C_FILES)
 
 # The program and the module again, in their own folder, watched by the sanitizers. lua5.4 itself is not
 # built so: the loader preloads the sanitizer's library, for it alone and not for what the specs start.
 asan: ## run the specs under the address, leak and undefined behaviour sanitizers
 	@tools/deps build test
-	@$(MAKE) --no-print-directory $(BUILD)/asan/synod $(BUILD)/asan/lib/synod/core.so
+	@$(MAKE) --no-print-directory -j$(JOBS) $(BUILD)/asan/synod $(BUILD)/asan/lib/synod/core.so
 	SYNOD_BIN=$(BUILD)/asan/synod SYNOD_LIB=$(BUILD)/asan/lib SYNOD_ASAN=1 \
 	  ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:exitcode=86 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:exitcode=86 \
 	  LSAN_OPTIONS=suppressions=tools/leaks.txt:print_suppressions=0 \
@@ -85,7 +89,7 @@ asan: ## run the specs under the address, leak and undefined behaviour sanitizer
 
 bench: ## measure synod beside its peers (BENCH="--quick start" for a part)
 	@tools/deps build test bench
-	@$(MAKE) --no-print-directory all $(PEERS)
+	@$(MAKE) --no-print-directory -j$(JOBS) all $(PEERS)
 	bench/run $(BENCH)
 
 deps: ## install what demo, test and lint need, as far as it is missing

@@ -235,6 +235,10 @@ static void catch_signals(struct vm *vm) {
     stopped_by_signal = vm;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    struct sigaction hangup;
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) { /* not under nohup */
+        sigaction(SIGHUP, &action, NULL);
+    }
 }
 
 static int run(lua_State *L, struct program *p) {

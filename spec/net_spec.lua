@@ -22,6 +22,14 @@ local function echo(conn)
   for line in conn:lines() do conn:write("echo ", line, "\n") end
 end
 
+--- Its peer may go away at any moment.
+local function echo_until_closed(conn)
+  while true do
+    local line = conn:read("line")
+    if not line or not conn:write(line, "\n") then return end
+  end
+end
+
 describe("synod.listen and synod.connect", function()
   it("are what a script calls", function()
     assert.equal(net.listen, synod.listen)
@@ -86,6 +94,37 @@ describe("synod.listen and synod.connect", function()
       assert.is_nil(conn)
       assert.is_true(err.code == "AddressNotFound" or err.code == "Timeout")
     end)
+  end)
+
+  it("do not stand still for a name server that hangs, nor at the end of the run", function()
+    local sh = require "spec.support.sh"
+    if select(2, sh.run("unshare -r -m -n true && command -v node ip")) ~= 0 then
+      return pending("needs unshare, ip and node")
+    end
+    local folder <close> = sh.folder()
+    folder:write("resolv.conf", "nameserver 127.0.0.1\noptions timeout:30 attempts:1\n")
+    folder:write("silent.js", "require('dgram').createSocket('udp4').bind(53, '127.0.0.1', () => console.log('up'))")
+    folder:write("x.lua", [[
+      local synod = require "synod"
+      local ticks, began = 0, synod.now()
+      synod.spawn(function()
+        while true do
+          synod.sleep(0.01)
+          ticks = ticks + 1
+        end
+      end):detach()
+      local _, err = synod.connect("some-host.example:80", { timeout = 0.5 })
+      print(err.code, ticks > 20, synod.now() - began < 2)
+    ]])
+    local out = sh.run([[ exec unshare -r -m -n sh -c '
+      ip link set lo up
+      mount --bind "$DIR/resolv.conf" /etc/resolv.conf
+      node "$DIR/silent.js" >"$DIR/node" & node=$!
+      while ! [ -s "$DIR/node" ]; do sleep 0.01; done
+      timeout 10 $SYNOD run "$DIR/x.lua"
+      echo "code $?"
+      kill $node' ]], { dir = folder.path, timeout = 20 })
+    assert.equal("Timeout\ttrue\ttrue\ncode 0\n", out)
   end)
 
   it("give up a connection that is not made in time", function()
@@ -268,5 +307,37 @@ describe("a connection", function()
       assert.equal("an hour later", conn:read("line"))
       assert.equal(3600, core.now())
     end, { clock = "virtual" })
+  end)
+
+  it("survives cancels at any moment, on either side", function()
+    run(function()
+      local listener <close> = assert(net.listen("127.0.0.1:0", echo_until_closed))
+      local tasks = {}
+      for i = 1, 60 do
+        tasks[i] = core.spawn(function()
+          local conn <close> = assert(net.connect(listener.address))
+          for j = 1, 20 do
+            local text = ("z"):rep(i * j * 50)
+            assert(conn:write(text, "\n"))
+            assert.equal(text, assert(conn:read("line")))
+          end
+        end)
+      end
+      local cancelled = 0
+      for i, task in ipairs(tasks) do
+        if i % 3 == 0 then
+          core.sleep(0.001)
+          task:cancel()
+        end
+      end
+      for _, task in ipairs(tasks) do
+        local _, err = task:join()
+        if task:failed() then
+          assert.equal("Cancelled", type(err) == "table" and err.code or err)
+          cancelled = cancelled + 1
+        end
+      end
+      assert.is_true(cancelled > 0 and cancelled <= 20)
+    end)
   end)
 end)

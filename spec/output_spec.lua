@@ -72,10 +72,32 @@ describe("printing", function()
           ticks = ticks + 1
         end
       end):detach()
-      for i = 1, 300000 do print(i) end
-      io.stderr:write(ticks >= 20 and "went on" or ticks, "\n")
+      for i = 1, 10000 do print(("x"):rep(1000)) end
+      print("last")
+      io.stderr:write(ticks >= 5 and "went on" or ticks, "\n")
     ]], into("sleep 0.5; tail -n 1"))
-    assert.equal("went on\n300000\n", out)
+    assert.equal("went on\nlast\n", out)
+  end)
+
+  it("loses nothing on a socket", function()
+    local out = shell("for i = 1, 300000 do print(i) end", [[ exec node -e '
+      const child = require("child_process").spawn(process.env.SYNOD, ["run", process.env.DIR + "/x.lua"],
+        { stdio: ["ignore", "pipe", "inherit"] }) // a pair of sockets
+      let size = 0
+      setTimeout(() => child.stdout.on("data", (d) => { size += d.length }), 200)
+      child.on("close", (code) => console.log(code, size))' ]])
+    assert.equal("0 1988895\n", out)
+  end)
+
+  it("loses nothing on a pipe that it may not open again", function()
+    local _, refused = sh.run("setpriv --reuid=65534 --clear-groups true")
+    if refused ~= 0 then return pending("needs root, to become somebody else") end
+    local out = shell("for i = 1, 300000 do print(i) end", [[
+      cp $SYNOD "$DIR/synod"
+      chmod -R a+rX "$DIR"
+      env HOME=/ setpriv --reuid=65534 --clear-groups "$DIR/synod" run "$DIR/x.lua" | { sleep 0.2; wc -l; }
+    ]])
+    assert.equal(300000, tonumber(out), out)
   end)
 
   it("does not keep more than its buffer while nobody reads", function()
@@ -103,6 +125,25 @@ describe("printing", function()
     assert.equal("sorted\n", (shell(lua:format(200), late)))
     local out = shell(lua:format(2000), late)
     assert.matches("16 MiB were printed that nobody has read, and Lua cannot wait here", out)
+  end)
+
+  it("takes nothing back when a printing task is cancelled", function()
+    local out = shell([[
+      local synod = require "synod"
+      local printed = 0
+      local task = synod.spawn(function()
+        while true do
+          print(("x"):rep(500), printed + 1)
+          printed = printed + 1
+        end
+      end)
+      synod.sleep(0.1)
+      task:cancel()
+      task:join()
+      print("end", printed)
+    ]], into([[sleep 0.3; awk "/^x/ && \$2 != NR { exit 1 } { last = NR } /^end/ { print \$2, NR }"]]))
+    local printed, lines = out:match("^(%d+) (%d+)\n$")
+    assert.equal(printed + 2, tonumber(lines), out) -- its last line, and ours
   end)
 
   it("writes strings that are larger than its buffer", function()

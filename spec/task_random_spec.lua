@@ -83,7 +83,7 @@ local function schedule(seed)
     opened = opened + 1
     local _ <close> = setmetatable({}, {
       __close = function(_, err)
-        local also <close> = setmetatable({}, { __close = function() closed = closed + 1 end })
+        local _ <close> = setmetatable({}, { __close = function() closed = closed + 1 end })
         note("closing", id, err and err.code or "well")
         synod.sleep(0.05)
       end,

@@ -185,6 +185,22 @@ local function check_documented(paths, contents)
   end
 end
 
+--- A link to a file of the project leads somewhere.
+local function check_links(path, lines)
+  local folder = path:match("^(.*/)") or ""
+  for number, line in ipairs(lines) do
+    for target in line:gmatch("%]%(([^)#][^)]*)%)") do
+      local name = target:gsub("#.*$", "")
+      local file = not name:find("^%a+:") and io.open(root .. "/" .. folder .. name)
+      if file then
+        file:close()
+      elseif file == nil then
+        breach(path, number, "a link to what is not there: %s", name)
+      end
+    end
+  end
+end
+
 ---------------------------------------------------------------- every text
 
 local TEXT = {
@@ -211,6 +227,7 @@ for _, path in ipairs(files()) do
     local lines = lines_of(path)
     paths[#paths + 1], contents[path] = path, lines
     if path ~= "package-lock.json" then check_text(path, lines) end
+    if path:find("%.md$") then check_links(path, lines) end
     if path:find("^runtime/.*%.[ch]$") then check_c(path, lines) end
     if path:find("^lua/.*%.lua$") then check_lua(path, lines) end
   end

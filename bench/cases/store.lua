@@ -20,60 +20,67 @@ end
 --- Sums what the processes did in `seconds`; the worst wait is the worst of them all.
 local function together(command, copies, seconds)
   command.copies = copies
-  local sum = { writes = 0, reads = 0, worst = 0 }
+  local sum = { speed = 0, worst = 0 }
   local objects = process.objects(process.measure(command).output)
-  assert(#objects == copies, "a writer said nothing")
+  assert(#objects == copies, "a process said nothing")
   for _, each in ipairs(objects) do
-    sum.writes = sum.writes + each.writes / seconds
-    sum.reads = sum.reads + each.reads / seconds
-    sum.worst = math.max(sum.worst, each.write_worst_ms)
+    sum.speed = sum.speed + each.count / seconds
+    sum.worst = math.max(sum.worst, each.worst_ms)
   end
   return sum
 end
 
-local function ours(context, copies, seconds, relaxed)
+---@class bench.StoreTest
+---@field what "write"|"read"
+---@field copies integer
+---@field relaxed boolean
+
+local function ours(context, test, seconds)
   return function()
-    local url = "embedded:" .. fresh(context) .. (relaxed and "?relaxed" or "")
+    local url = "embedded:" .. fresh(context) .. (test.relaxed and "?relaxed" or "")
     local start = process.boot_time() + START_S
-    return together({ "build/synod", "run", "--store", url, "bench/ours/writer.lua", "blob%i", start, seconds },
-      copies, seconds)
+    return together({ "build/synod", "run", "--store", url, "bench/ours/writer.lua", test.what, "blob%i", start,
+      seconds }, test.copies, seconds)
   end
 end
 
 --- SQLite does not let several processes switch a new file to its log at once: one makes the file.
-local function bare(context, copies, seconds, relaxed)
+local function bare(context, test, seconds)
   return function()
-    local path, how = fresh(context), relaxed and "normal" or "full"
-    process.measure { "build/bench/sqlite_writer", path, how, "first", 0, 0 }
+    local path, how = fresh(context), test.relaxed and "normal" or "full"
+    process.measure { "build/bench/sqlite_writer", path, how, "write", "first", 0, 0 }
     local start = process.boot_time() + START_S
-    return together({ "build/bench/sqlite_writer", path, how, "blob%i", start, seconds }, copies, seconds)
+    return together({ "build/bench/sqlite_writer", path, how, test.what, "blob%i", start, seconds }, test.copies,
+      seconds)
   end
 end
 
-local function compare(context, copies, relaxed)
+local function compare(context, test)
   local seconds = context.rounds(1, 0.5)
   local all = series.by_turns(context.rounds(7, 2), {
-    { "synod", ours(context, copies, seconds, relaxed) },
-    { "SQLite", bare(context, copies, seconds, relaxed) },
+    { "synod", ours(context, test, seconds) },
+    { "SQLite", bare(context, test, seconds) },
   }, context.say)
-  local who = copies == 1 and "alone" or copies .. " processes"
-  local how = relaxed and "relaxed" or "each on the disk"
+  local name = ("%ss, %s"):format(test.what, test.copies == 1 and "alone" or test.copies .. " processes")
+  if test.what == "write" then name = name .. (test.relaxed and ", relaxed" or ", each to the disk") end
   local function show(what, unit, key, aim)
     context.show {
-      name = ("%s, %s, %s"):format(what, who, how), unit = unit, ours = all.synod[key], peer = all.SQLite[key],
-      peer_name = "bare SQLite", aim = aim,
+      name = what, unit = unit, ours = all.synod[key], peer = all.SQLite[key], peer_name = "bare SQLite", aim = aim,
     }
   end
-  show("writes", "per second", "writes", { ratio = true, least = 0.7 })
-  show("reads", "per second", "reads", { ratio = true, least = 0.7 })
-  show("worst wait of a write", "ms", "worst", copies > 1 and { most = WORST_MS } or nil)
+  show(name, "per second", "speed", { ratio = true, least = 0.7 })
+  if test.what == "write" then
+    show(name .. ", worst wait", "ms", "worst", test.copies > 1 and { most = WORST_MS } or nil)
+  end
 end
 
 function store.run(context)
   for _, relaxed in ipairs { false, true } do
-    compare(context, 1, relaxed)
-    compare(context, WRITERS, relaxed)
+    compare(context, { what = "write", copies = 1, relaxed = relaxed })
+    compare(context, { what = "write", copies = WRITERS, relaxed = relaxed })
   end
+  compare(context, { what = "read", copies = 1, relaxed = false })
+  compare(context, { what = "read", copies = WRITERS, relaxed = false })
 end
 
 return store

@@ -68,12 +68,12 @@ function process.measure(command)
   local ended = pipe:close()
   local text = read(output)
   remove(output)
-  if not ended then error("bench: could not be measured: " .. line, 0) end
+  if not ended then error("bench: could not be measured: " .. words(command), 0) end
   local measured = json.decode(answer)
   measured.output = text
   for _, code in ipairs(measured.exit) do
     if code ~= (command.sample and 143 or 0) then
-      error(("bench: exit code %d from: %s\n%s"):format(code, line, text), 0)
+      error(("bench: exit code %d from: %s"):format(code, words(command)), 0)
     end
   end
   return measured

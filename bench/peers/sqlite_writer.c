@@ -1,10 +1,10 @@
 /* sqlite_writer.c -- what the embedded store does, as bare SQLite statements in a loop.
  *
- *   sqlite_writer PATH full|normal NAME START SECONDS
+ *   sqlite_writer PATH full|normal write|read NAME START SECONDS      START in boot-time seconds
  *
  * The same table shape, pragmas and statements: a write is BEGIN IMMEDIATE, a look at the counters and at the
  * record, its replacement, COMMIT; a read is one SELECT of the record with its content. Contention is left to
- * SQLite's own busy handler. From START (boot-time seconds) it writes for SECONDS, then reads for as long.
+ * SQLite's own busy handler.
  */
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { BUSY_MS = 30000, CACHE_KIB = 256 };
+enum { BUSY_MS = 30000, CACHE_KIB = 256, READS = 32 /* between two looks at the clock */ };
 
 #define BODY "a flag, a lock, a few bytes of state: what coordination writes.."
 
@@ -56,6 +56,13 @@ struct writer {
     int64_t etag;
 };
 
+/* What is taken from a record: all that its row says. */
+struct record {
+    const char *name, *content_type, *metadata, *lease_id, *lease_boot;
+    int64_t etag, created, modified, type, length, blocks;
+    int64_t lease_seconds, lease_end, lease_break_end;
+};
+
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_BOOTTIME, &t);
@@ -75,7 +82,10 @@ static void execute(struct writer *w, const char *text) {
 
 static void writer_open(struct writer *w, const char *path, const char *level) {
     char text[80];
-    if (sqlite3_open(path, &w->db) != SQLITE_OK) {
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    if (sqlite3_open_v2(path, &w->db,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                        NULL) != SQLITE_OK) {
         fail(w, path);
     }
     sqlite3_busy_timeout(w->db, BUSY_MS);
@@ -105,6 +115,29 @@ static void run_to_end(struct writer *w, enum statement which) {
     sqlite3_reset(run(w, which, SQLITE_DONE));
 }
 
+static const char *text_at(sqlite3_stmt *st, int column) {
+    return (const char *)sqlite3_column_text(st, column);
+}
+
+static void record_take(struct record *r, sqlite3_stmt *st) {
+    *r = (struct record){
+        .name = text_at(st, 0),
+        .etag = sqlite3_column_int64(st, 1),
+        .created = sqlite3_column_int64(st, 2),
+        .modified = sqlite3_column_int64(st, 3),
+        .type = sqlite3_column_int64(st, 4),
+        .content_type = text_at(st, 5),
+        .length = sqlite3_column_int64(st, 6),
+        .blocks = sqlite3_column_int64(st, 7),
+        .metadata = text_at(st, 8),
+        .lease_id = text_at(st, 9),
+        .lease_seconds = sqlite3_column_int64(st, 10),
+        .lease_end = sqlite3_column_int64(st, 11),
+        .lease_break_end = sqlite3_column_int64(st, 12),
+        .lease_boot = text_at(st, 13),
+    };
+}
+
 static void write_once(struct writer *w) {
     run_to_end(w, BEGIN);
     sqlite3_stmt *state = run(w, STATE, SQLITE_ROW);
@@ -113,7 +146,14 @@ static void write_once(struct writer *w) {
     sqlite3_reset(state);
     sqlite3_stmt *look = w->statements[LOOK];
     sqlite3_bind_text(look, 1, w->name, -1, SQLITE_STATIC);
-    sqlite3_step(look);
+    int found = sqlite3_step(look);
+    if (found == SQLITE_ROW) {
+        struct record record;
+        record_take(&record, look);
+        if (record.lease_id) {
+            fail(w, "a lease that nobody took");
+        }
+    }
     sqlite3_reset(look);
     sqlite3_stmt *put = w->statements[PUT];
     sqlite3_bind_text(put, 1, w->name, -1, SQLITE_STATIC);
@@ -133,7 +173,9 @@ static void write_once(struct writer *w) {
 static void read_once(struct writer *w) {
     sqlite3_bind_text(w->statements[READ], 1, w->name, -1, SQLITE_STATIC);
     sqlite3_stmt *st = run(w, READ, SQLITE_ROW);
-    if (sqlite3_column_bytes(st, 14) != sizeof BODY - 1 ||
+    struct record record;
+    record_take(&record, st);
+    if (record.length != sizeof BODY - 1 || sqlite3_column_bytes(st, 14) != sizeof BODY - 1 ||
         memcmp(sqlite3_column_blob(st, 14), BODY, sizeof BODY - 1) != 0) {
         fail(w, "the record came back changed");
     }
@@ -141,16 +183,28 @@ static void read_once(struct writer *w) {
 }
 
 /* How many in `seconds`, and the longest one in ms. */
-static long repeat(struct writer *w, void (*once)(struct writer *), double seconds, double *worst) {
+static long write_for(struct writer *w, double seconds, double *worst) {
     long count = 0;
     double at = now(), end = at + seconds;
     *worst = 0;
     while (at < end) {
         double before = at;
-        once(w);
+        write_once(w);
         at = now();
         count++;
         *worst = (at - before) * 1e3 > *worst ? (at - before) * 1e3 : *worst;
+    }
+    return count;
+}
+
+static long read_for(struct writer *w, double seconds) {
+    long count = 0;
+    double end = now() + seconds;
+    while (now() < end) {
+        for (int i = 0; i < READS; i++) {
+            read_once(w);
+        }
+        count += READS;
     }
     return count;
 }
@@ -164,19 +218,17 @@ static void wait_until(double instant) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 6) {
-        fprintf(stderr, "sqlite_writer: give PATH full|normal NAME START SECONDS\n");
+    if (argc != 7) {
+        fprintf(stderr, "sqlite_writer: give PATH full|normal write|read NAME START SECONDS\n");
         return 2;
     }
-    struct writer w = {.name = argv[3]};
-    double start = atof(argv[4]), seconds = atof(argv[5]), write_worst, read_worst;
+    struct writer w = {.name = argv[4]};
+    double seconds = atof(argv[6]), worst = 0;
     writer_open(&w, argv[1], argv[2]);
     write_once(&w);
-    wait_until(start);
-    long writes = repeat(&w, write_once, seconds, &write_worst);
-    wait_until(start + seconds);
-    long reads = repeat(&w, read_once, seconds, &read_worst);
-    printf("{\"writes\":%ld,\"write_worst_ms\":%.3f,\"reads\":%ld,\"read_worst_ms\":%.3f}\n",
-           writes, write_worst, reads, read_worst);
+    wait_until(atof(argv[5]));
+    long count =
+        strcmp(argv[3], "read") == 0 ? read_for(&w, seconds) : write_for(&w, seconds, &worst);
+    printf("{\"count\":%ld,\"worst_ms\":%.3f}\n", count, worst);
     return 0;
 }

@@ -41,19 +41,24 @@ local function text_of(err)
   return "the error object is a table: " .. contents(err)
 end
 
-local TAIL_CALLS = "(...tail calls...)"
+local NOISE = { "^%[C%]", "^%(%.%.%.tail calls%.%.%.%)", "lua/cli/", "lua/synod/loader.lua" }
+
+local function is_noise(frame)
+  for _, pattern in ipairs(NOISE) do
+    if frame:find(pattern) then return true end
+  end
+  return false
+end
 
 --- Keeps the frames of scripts and of the policy library; leaves out C, the commands and what called them.
 local function own_frames(traceback)
   local frames = {}
   for line in (traceback or ""):gmatch("[^\n]+") do
     local frame = line:match("^%s+(.+)$")
-    if frame and not frame:find("^%[C%]") and not frame:find("lua/cli/", 1, true)
-      and not frame:find("lua/synod/loader.lua", 1, true) then
+    if frame and not is_noise(frame) then
       frames[#frames + 1] = "  at " .. frame:gsub("in local 'chunk'$", "in the script's main part")
     end
   end
-  while frames[#frames] and frames[#frames]:find(TAIL_CALLS, 1, true) do frames[#frames] = nil end
   return frames
 end
 
@@ -75,7 +80,7 @@ end
 local function as_json(text, frames, process)
   local quote = require("synod.core").log_quote
   return ('{"time":"%s","level":"error","instance":%s,"task":"main","message":%s,"fields":{"traceback":%s}}\n'):format(
-    os.date("!%Y-%m-%dT%H:%M:%S.000Z"), quote(process.instance), quote(text), quote(table.concat(frames, "\n")))
+    os.date("!%Y-%m-%dT%H:%M:%SZ"), quote(process.instance), quote(text), quote(table.concat(frames, "\n")))
 end
 
 ---@param err any

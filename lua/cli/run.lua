@@ -57,6 +57,9 @@ local function problem_with(parsed)
   if parsed.n and (parsed.instance or parsed.instances) then
     return "-n makes and numbers the instances itself: leave --instance and --instances out"
   end
+  if parsed.n and parsed.n > 1 and parsed.store and parsed.store:find("^memory:") then
+    return "--store memory: is for one instance: several share a file, leave --store out or give embedded:PATH"
+  end
   if parsed.fail_fast and not parsed.n then return "--fail-fast is for several instances: give -n N too" end
 end
 

@@ -270,6 +270,7 @@ end
 ---@param parsed table
 ---@return integer exit_code
 function store.run(parsed)
+  require("synod.io").install(_G) -- output that cannot be written is raised
   local stores = require "synod.store"
   stores.configure(parsed.store)
   local ok, result = pcall(function()

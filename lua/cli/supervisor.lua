@@ -32,8 +32,14 @@ local EXIT_FAILED = 1
 local Supervisor = {}
 Supervisor.__index = Supervisor
 
-local function say(...)
-  core.output_write(2, "synod: " .. table.concat({ ... }) .. "\n")
+--- Says it as everything on standard error is said: as text, or as a JSON line.
+local function say(options, ...)
+  local text = table.concat({ ... })
+  if options.log_format == "json" then
+    core.log_configure { format = "json", instance = "synod" }
+    return core.log_write("error", text, {})
+  end
+  core.output_write(2, "synod: " .. text .. "\n")
 end
 
 -- ---- what an instance is told ----
@@ -56,6 +62,7 @@ local function shared_settings(options)
     SYNOD_DEPLOYMENT = options.deployment or new_deployment(),
     SYNOD_LOG_FORMAT = options.log_format, SYNOD_LOG_LEVEL = options.log_level,
     SYNOD_STORE = options.store,
+    SYNOD_SUPERVISED = "1", -- its name stands before each line, and need not stand in it
   }, {}
   if options.memory_limit then vars.SYNOD_MEMORY_LIMIT = ("%dK"):format((options.memory_limit + 1023) // 1024) end
   if options.store and is_secret(options.store) then
@@ -159,7 +166,7 @@ function Supervisor:emit(fd, text)
   if ok or self.broken then return end
   self.broken = true
   self.code = self.code == 0 and EXIT_FAILED or self.code
-  say(tostring(problem), "; the instances are stopped")
+  say(self.options, tostring(problem), "; the instances are stopped")
   self:stop(SIGTERM)
 end
 
@@ -221,11 +228,11 @@ function Supervisor:attend(member)
   if code ~= 0 and self.options.fail_fast and not self.stopping then self:fail_fast(member) end
   self:drain(member)
   local text = self:describe(kind, number)
-  if text then say(member.id, " ", text) end
+  if text then say(self.options, member.id, " ", text) end
 end
 
 function Supervisor:fail_fast(member)
-  say(member.id, " failed, the other instances are stopped (--fail-fast)")
+  say(self.options, member.id, " failed, the other instances are stopped (--fail-fast)")
   self:stop(SIGTERM)
   core.spawn(function()
     core.sleep(STOP_S)
@@ -262,7 +269,8 @@ function Supervisor:start_all()
     local member, err = self:start(ordinal, settings, passed)
     if not member then
       self.code = EXIT_FAILED
-      say(("%s_IN_%d could not be started: %s; the others are stopped"):format(self.role, ordinal, tostring(err)))
+      local id = ("%s_IN_%d"):format(self.role, ordinal)
+      say(self.options, id, " could not be started: ", tostring(err), "; the others are stopped")
       return self:stop(SIGTERM)
     end
     self:patiently(core.yield) -- what the first ones say is passed on meanwhile
@@ -280,7 +288,7 @@ function supervisor.run(options)
   local needed = options.n * DESCRIPTORS_EACH + DESCRIPTORS_OWN
   local most = core.process_descriptors(needed)
   if most < needed then
-    say(("-n %d needs %d open files, and this user may have %d: raise the limit (ulimit -n) or start fewer")
+    say(options, ("-n %d needs %d open files, and this user may have %d: raise the limit (ulimit -n) or start fewer")
       :format(options.n, needed, most))
     return EXIT_FAILED
   end

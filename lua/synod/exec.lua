@@ -26,8 +26,9 @@ function exec.share_credentials(store)
   shared = { SYNOD_STORE = store }
 end
 
-local function is_secret(name, value)
-  if name:find("^AZURE_") or name == "SYNOD_STORE_FD" then return true end
+--- What a command must not see: credentials, and what is between the supervisor and us.
+local function is_hidden(name, value)
+  if name:find("^AZURE_") or name == "SYNOD_STORE_FD" or name == "SYNOD_SUPERVISED" then return true end
   if name ~= "SYNOD_STORE" then return false end
   for _, mark in ipairs(SECRET_MARKS) do
     if value:find(mark, 1, true) then return true end
@@ -46,7 +47,7 @@ function exec.environment(changes)
   end
   for _, text in ipairs(core.environment()) do
     local name, value = text:match("^([^=]+)=(.*)$")
-    if name and (shared or not is_secret(name, value)) then set(name, value) end
+    if name and (shared or not is_hidden(name, value)) then set(name, value) end
   end
   for name, value in next, shared or {} do set(name, value) end
   for name, value in next, changes or {} do set(name, value) end

@@ -1,14 +1,17 @@
 -- What of Lua's own input and output, and of `os`, would stand in the way of the other tasks, replaced by versions that
--- do not: print, io.write, io.output, io.stdout, io.stderr, io.popen, os.execute, os.exit.
+-- do not: print, io.write, io.read, io.lines(), io.input, io.output, io.stdin, io.stdout, io.stderr, io.popen,
+-- os.execute, os.exit.
 --
--- A task that prints more than is read waits, and nothing is lost. Files opened with io.open stay Lua's own.
+-- A task that prints more than is read waits, and nothing is lost; one that reads waits for input. Files opened with
+-- io.open stay Lua's own.
 
 local core = require "synod.core"
+local reader = require "synod.reader"
 
 local replacement = {}
 
 local PIECE_MAX = 1 << 20 -- bytes handed on at once
-local NAMES = { [1] = "stdout", [2] = "stderr" }
+local NAMES = { [0] = "stdin", [1] = "stdout", [2] = "stderr" }
 
 local function put(fd, text)
   for from = 1, #text, PIECE_MAX do
@@ -26,6 +29,7 @@ function Stream:__tostring() return ("file (%s)"):format(NAMES[self.fd]) end
 
 --- As file:write; waits while nobody reads. That it cannot be written is raised.
 function Stream:write(...)
+  if self.input then return nil, "Bad file descriptor", 9 end
   local parts = table.pack(...)
   for i = 1, parts.n do
     local kind = type(parts[i])
@@ -40,6 +44,7 @@ end
 
 --- Waits until all that was written has been read by whoever is at the other end.
 function Stream:flush()
+  if self.input then return self end
   core.output_flush(self.fd)
   return self
 end
@@ -48,9 +53,16 @@ function Stream.setvbuf() return true end
 
 function Stream.seek() return nil, "Illegal seek", 29 end
 
-function Stream.read() return nil, "Bad file descriptor", 9 end
+--- As file:read; waits for input.
+function Stream:read(...)
+  if not self.input then return nil, "Bad file descriptor", 9 end
+  return self.input:read(...)
+end
 
-function Stream:lines() error(NAMES[self.fd] .. " cannot be read", 2) end
+function Stream:lines(...)
+  if not self.input then error(NAMES[self.fd] .. " cannot be read", 2) end
+  return self.input:lines(...)
+end
 
 -- As in Lua itself: the standard streams stay open.
 function Stream.close() return nil, "cannot close standard file" end
@@ -65,27 +77,46 @@ local function print_to(stream)
   end
 end
 
-local function replace_io(library, stdout, stderr)
-  local plain = { output = library.output, type = library.type, close = library.close }
-  local current = stdout
-  library.stdout, library.stderr = stdout, stderr
+local function replace_output(library, stdout)
+  local plain_output, current = library.output, stdout
 
   function library.output(target)
     if target == nil then return current end
-    current = is_stream(target) and target or plain.output(target)
+    current = is_stream(target) and target or plain_output(target)
     return current
   end
 
   function library.write(...) return current:write(...) end
 
-  function library.type(value)
-    if is_stream(value) then return "file" end
-    return require("synod.shell").type(value) or plain.type(value)
-  end
-
   function library.close(file)
     if file == nil then file = current end
     return file:close()
+  end
+end
+
+local function replace_input(library, stdin)
+  local plain_input, plain_lines, current = library.input, library.lines, stdin
+
+  function library.input(source)
+    if source == nil then return current end
+    current = is_stream(source) and source or plain_input(source)
+    return current
+  end
+
+  function library.read(...) return current:read(...) end
+
+  function library.lines(name, ...)
+    if name ~= nil then return plain_lines(name, ...) end
+    return current:lines(...)
+  end
+end
+
+local function replace_files(library)
+  local plain_type = library.type
+
+  function library.type(value)
+    if is_stream(value) then return "file" end
+    return require("synod.shell").type(value) or plain_type(value)
   end
 
   function library.popen(command, mode) return require("synod.shell").popen(command, mode) end
@@ -110,9 +141,13 @@ end
 function replacement.install(globals)
   if is_stream(globals.io.stdout) then return end
   globals.io.stdout:flush()
+  local stdin = setmetatable({ fd = 0, input = reader.new(core.input_read) }, Stream)
   local stdout, stderr = setmetatable({ fd = 1 }, Stream), setmetatable({ fd = 2 }, Stream)
+  globals.io.stdin, globals.io.stdout, globals.io.stderr = stdin, stdout, stderr
   globals.print = print_to(stdout)
-  replace_io(globals.io, stdout, stderr)
+  replace_input(globals.io, stdin)
+  replace_output(globals.io, stdout)
+  replace_files(globals.io)
   replace_os(globals.os)
 end
 

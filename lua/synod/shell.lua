@@ -3,10 +3,10 @@
 
 local core = require "synod.core"
 local exec = require "synod.exec"
+local reader = require "synod.reader"
 
 local shell = {}
 
-local NUMBER_MAX = 200  -- characters of a number read by "n", as in Lua itself
 local TERM_TO_KILL_S = 5
 local SIGTERM, SIGKILL = 15, 9
 
@@ -41,74 +41,6 @@ local File = {}
 File.__index = File
 File.__name = "FILE*"
 
---- Reads more; false at the end.
-local function fill(file)
-  if file.ended then return false end
-  local data = file.process:read("stdout")
-  if not data then
-    file.ended = true
-    return false
-  end
-  file.held = file.held .. data
-  return true
-end
-
-local function take(file, n)
-  local text = file.held:sub(1, n)
-  file.held = file.held:sub(n + 1)
-  return text
-end
-
-local function read_line(file, keep)
-  local from = 1
-  while true do
-    local at = file.held:find("\n", from, true)
-    if at then
-      local line = take(file, at)
-      return keep and line or line:sub(1, -2)
-    end
-    from = #file.held + 1
-    if not fill(file) then return file.held ~= "" and take(file, #file.held) or nil end
-  end
-end
-
-local function read_bytes(file, n)
-  while #file.held < n and fill(file) do end
-  if n == 0 then return (file.held ~= "" or fill(file)) and "" or nil end
-  return file.held ~= "" and take(file, n) or nil
-end
-
-local function read_all(file)
-  local parts = { take(file, #file.held) }
-  while fill(file) do parts[#parts + 1] = take(file, #file.held) end
-  return table.concat(parts)
-end
-
-local function read_number(file)
-  while true do
-    file.held = file.held:gsub("^%s+", "")
-    if #file.held >= NUMBER_MAX or file.held:find("%s") or not fill(file) then break end
-  end
-  local word = file.held:match("^%S+") or ""
-  local number = #word <= NUMBER_MAX and tonumber(word) or nil
-  if number then take(file, #word) end
-  return number
-end
-
-local readers = {
-  l = read_line,
-  L = function(file) return read_line(file, true) end,
-  a = read_all,
-  n = read_number,
-}
-
-local function read_format(file, format)
-  if math.type(format) == "integer" then return read_bytes(file, format) end
-  local reader = type(format) == "string" and readers[format:match("^%*?(.)")]
-  if not reader then error("bad argument to 'read' (invalid format)", 3) end
-  return reader(file)
-end
-
 local function check_open(file)
   if file.closed then error("attempt to use a closed file", 3) end
 end
@@ -116,20 +48,12 @@ end
 function File:read(...)
   check_open(self)
   if self.mode ~= "r" then return nil, "Bad file descriptor", 9 end
-  local formats = table.pack(...)
-  if formats.n == 0 then return read_line(self) end
-  local results = {}
-  for i = 1, formats.n do
-    results[i] = read_format(self, formats[i])
-    if results[i] == nil then break end
-  end
-  return table.unpack(results, 1, formats.n)
+  return self.reader:read(...)
 end
 
 function File:lines(...)
   check_open(self)
-  local formats = table.pack(...)
-  return function() return self:read(table.unpack(formats, 1, formats.n)) end
+  return self.reader:lines(...)
 end
 
 function File:write(...)
@@ -184,7 +108,8 @@ function shell.popen(command, mode)
   if mode ~= "r" and mode ~= "w" then error("bad argument #2 to 'popen' (invalid mode)", 2) end
   local process, err = spawn(command, mode == "r" and { stdout = "pipe" } or { stdin = "pipe" })
   if not process then return nil, tostring(err), 11 end
-  return setmetatable({ process = process, mode = mode, held = "", ended = false, closed = false }, File)
+  local input = reader.new(function() return process:read("stdout") end)
+  return setmetatable({ process = process, mode = mode, reader = input, closed = false }, File)
 end
 
 --- Whether this is such a file: "file", "closed file", or nil.

@@ -7,7 +7,8 @@
 
 static void *must(void *p) {
     if (!p) {
-        fputs("synod: the machine has no memory left; end other programs and start again\n", stderr);
+        fputs("synod: the machine has no memory left; end other programs and start again\n",
+              stderr);
         abort();
     }
     return p;

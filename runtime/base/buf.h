@@ -30,8 +30,8 @@ bool buf_append(struct buf *b, const void *data, size_t n);
 bool buf_puts(struct buf *b, const char *s);
 bool buf_putc(struct buf *b, char c);
 bool buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void buf_drop(struct buf *b, size_t n);   /* remove n bytes from the front */
-const char *buf_str(const struct buf *b); /* never NULL */
+void buf_drop(struct buf *b, size_t n);          /* remove n bytes from the front */
+const char *buf_str(const struct buf *b);        /* never NULL */
 void buf_move(struct buf *to, struct buf *from); /* `to` takes the memory, `from` is empty after */
 
 #endif

@@ -125,11 +125,10 @@
       "the lease was broken", "")                                                                  \
     /* queues */                                                                                   \
     X(QUEUE_NOT_FOUND, "QueueNotFound", 404, "the queue does not exist", "create it first")        \
-    X(QUEUE_ALREADY_EXISTS, "QueueAlreadyExists", 409,                                             \
-      "the queue exists with other metadata", "")                                                  \
+    X(QUEUE_ALREADY_EXISTS, "QueueAlreadyExists", 409, "the queue exists with other metadata", "") \
     X(MESSAGE_NOT_FOUND, "MessageNotFound", 404, "the message is gone", "")                        \
-    X(POP_RECEIPT_MISMATCH, "PopReceiptMismatch", 400,                                             \
-      "the message was taken or updated since", "")                                                \
+    X(POP_RECEIPT_MISMATCH, "PopReceiptMismatch", 400, "the message was taken or updated since",   \
+      "")                                                                                          \
     /* tables */                                                                                   \
     X(TABLE_NOT_FOUND, "TableNotFound", 404, "the table does not exist", "create it first")        \
     X(TABLE_ALREADY_EXISTS, "TableAlreadyExists", 409, "the table exists", "")                     \
@@ -152,10 +151,10 @@ enum {
  * known by the one who asked and added when the error is shown. */
 struct error {
     enum err code;
-    int status;                  /* HTTP status, 0 when there was no answer */
-    bool retryable;              /* the same request may succeed later */
-    char word[ERR_WORD_MAX];     /* only for ERR_OTHER: the service's own word */
-    char request_id[ERR_ID_MAX]; /* the service's, for its support; may be empty */
+    int status;                    /* HTTP status, 0 when there was no answer */
+    bool retryable;                /* the same request may succeed later */
+    char word[ERR_WORD_MAX];       /* only for ERR_OTHER: the service's own word */
+    char request_id[ERR_ID_MAX];   /* the service's, for its support; may be empty */
     char message[ERR_MESSAGE_MAX]; /* a sentence; empty: that of the list */
 };
 
@@ -164,7 +163,7 @@ const char *err_sentence(enum err code);
 const char *err_advice(enum err code); /* what to do; "" when there is nothing to say */
 /* How a process ends that did not handle it: 3 the store cannot be had, 4 timed out, 5 lost, else 1. */
 int err_exit_code(enum err code);
-int err_status(enum err code);         /* the status the service usually sends with it */
+int err_status(enum err code);            /* the status the service usually sends with it */
 enum err err_from_word(const char *word); /* ERR_OTHER when unknown */
 
 /* Fill in: the message is printf's, or NULL for the list's sentence; status and retryable follow the

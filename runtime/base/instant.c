@@ -17,7 +17,8 @@ int64_t ns_from_seconds(double seconds) {
 }
 
 double seconds_from_ns(int64_t ns) {
-    return (double)(ns / NS_PER_S) + (double)(ns % NS_PER_S) / 1e9; /* a date has more than 53 bits */
+    return (double)(ns / NS_PER_S) +
+           (double)(ns % NS_PER_S) / 1e9; /* a date has more than 53 bits */
 }
 
 static const char *const DAYS[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
@@ -55,23 +56,48 @@ static bool date_from(struct tm *tm, int64_t fraction, int64_t *date) {
     return true;
 }
 
+/* The number that n digits stand for, or -1. */
+static int digits(const char *p, int n) {
+    int value = 0;
+    for (int i = 0; i < n; i++) {
+        if (p[i] < '0' || p[i] > '9') {
+            return -1;
+        }
+        value = value * 10 + (p[i] - '0');
+    }
+    return value;
+}
+
+/* Days from 1970-01-01 to a day of the Gregorian calendar: years begin in March, so that the day that
+ * some of them lack is the last one. */
+static int64_t days_from_civil(int year, int month, int day) {
+    int y = month < 3 ? year - 1 : year, m = (month + 9) % 12;
+    return (int64_t)y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 719469;
+}
+
+/* Twice in every answer of a store, so not left to sscanf and timegm. */
 bool instant_parse_http(const char *text, int64_t *date) {
-    struct tm tm = {0};
-    char month[4] = "";
-    int year, end = 0;
-    int n = sscanf(text, "%*3s, %2d %3s %4d %2d:%2d:%2d GMT%n", &tm.tm_mday, month, &year,
-                   &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &end);
-    if (n != 6 || !end || text[end]) {
+    static const char FORM[] = "Mon, 02 Jan 2006 15:04:05 GMT";
+    if (strlen(text) != sizeof FORM - 1 || text[3] != ',' || text[4] != ' ' || text[7] != ' ' ||
+        text[11] != ' ' || text[16] != ' ' || text[19] != ':' || text[22] != ':' ||
+        strcmp(text + 25, FORM + 25) != 0) {
         return false;
     }
-    tm.tm_year = year - 1900;
-    tm.tm_mon = -1;
+    int month = 0;
     for (int i = 0; i < 12; i++) {
-        if (strcmp(MONTHS[i], month) == 0) {
-            tm.tm_mon = i;
+        if (memcmp(MONTHS[i], text + 8, 3) == 0) {
+            month = i + 1;
         }
     }
-    return date_from(&tm, 0, date);
+    int day = digits(text + 5, 2), year = digits(text + 12, 4);
+    int hour = digits(text + 17, 2), minute = digits(text + 20, 2), second = digits(text + 23, 2);
+    if (!month || day < 1 || day > 31 || year < 1600 || year > 2200 || hour < 0 || hour > 23 ||
+        minute < 0 || minute > 59 || second < 0 || second > 60) {
+        return false;
+    }
+    int64_t seconds = ((days_from_civil(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
+    *date = seconds * NS_PER_S;
+    return true;
 }
 
 void instant_iso(int64_t date, int digits, char out[INSTANT_TEXT_MAX]) {

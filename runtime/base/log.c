@@ -163,7 +163,7 @@ static void begin_text(struct log_line *line, enum log_level level, int64_t wall
     bool color = line->log->color;
     buf_printf(out, "%s%.10s %.13s%s %s%s%s", color ? FAINT : "", time, time + sizeof "2006-01-02",
                color ? PLAIN : "", color ? COLORS[level] : "", LABELS[level], color ? PLAIN : "");
-    if (line->log->instance[0]) {
+    if (line->log->instance[0] && !line->log->prefixed) {
         buf_printf(out, " %s", line->log->instance);
     }
     buf_putc(out, ' ');

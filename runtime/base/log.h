@@ -30,6 +30,7 @@ struct log {
     enum log_format format;
     enum log_level level; /* what is below it is not shown */
     bool color;
+    bool prefixed; /* a supervisor puts the instance before each line: text need not have it */
     char instance[LOG_INSTANCE_MAX]; /* may be empty */
 };
 

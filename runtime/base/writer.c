@@ -11,17 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { COMPACT_AT = 256 * 1024, FD_PATH_MAX = 32, SOCKET_CHUNK = 256 * 1024 };
+#include "base/descriptor.h"
 
-/* A standard descriptor that is closed would be given to the next file opened: something that refuses
- * writes takes its place. */
-static void take_place(int fd) {
-    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null >= 0 && null != fd) {
-        dup2(null, fd);
-        close(null);
-    }
-}
+enum { COMPACT_AT = 256 * 1024, FD_PATH_MAX = 32, SOCKET_CHUNK = 256 * 1024 };
 
 /* The same pipe or terminal, opened for ourselves; -1 where that is not allowed. */
 static int open_again(int fd) {
@@ -33,8 +25,8 @@ static int open_again(int fd) {
 static enum writer_kind kind_of(int fd, bool *again) {
     struct stat st;
     *again = false;
+    descriptor_occupy(fd);
     if (fstat(fd, &st) != 0) {
-        take_place(fd);
         return WRITER_FILE;
     }
     if (S_ISSOCK(st.st_mode)) {

@@ -47,12 +47,16 @@ bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool abs
     X(event)                                                                                       \
     X(clock)                                                                                       \
     X(process)                                                                                     \
+    X(host)                                                                                        \
     X(http)                                                                                        \
+    X(resolve)                                                                                     \
     X(stream)                                                                                      \
     X(store)                                                                                       \
     X(store_list)                                                                                  \
     X(blob)                                                                                        \
+    X(input)                                                                                       \
     X(output)                                                                                      \
+    X(log)                                                                                         \
     X(version)
 
 #define BIND_DECLARE(noun) void bind_##noun(lua_State *L, struct vm *vm);

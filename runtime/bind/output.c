@@ -1,12 +1,9 @@
-/* output.c -- standard output, standard error and the log: world/output.h and base/log.h to Lua.
+/* output.c -- standard output and standard error: world/output.h to Lua.
  *
  *     core.output_write(fd, text) -> true | false: no room, call again          waits while it is full
  *     core.output_flush(fd)                                                     waits until it is read
  *     core.output_is_ours() -> whether a run goes on
  *     core.output_terminal(fd) -> boolean
- *     core.log_write(level, message, fields)      fields: {name, value, plain, ...}, three by three
- *     core.log_shows(level) -> boolean, core.log_configure{format =, level =, instance =}
- *     core.log_quote(text) -> a JSON string
  *
  * A task that prints more than is read waits once its text is taken: a cancel there loses nothing. Where
  * Lua cannot suspend (a table.sort callback, a finaliser) it goes on until WRITER_MAX.
@@ -18,15 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
 #include "bind/bind.h"
 #include "world/output.h"
 
-enum { TASK_NAME_MAX = 24, EXIT_READER_GONE = 128 + SIGPIPE };
+enum { EXIT_READER_GONE = 128 + SIGPIPE };
 
 struct stream {
     struct output output;
@@ -38,10 +33,8 @@ struct outputs {
     struct vm *vm;
     struct vm_resource resource;
     bool attached;
-    bool reader_gone; /* the run was asked to end because of it */
-    bool told;        /* the script has seen the failure of standard output */
-    uint64_t dropped; /* log lines, since the last that was written */
-    struct log log;
+    bool reader_gone;         /* the run was asked to end because of it */
+    bool told;                /* the script has seen the failure of standard output */
     struct stream streams[2]; /* standard output, standard error */
 };
 
@@ -197,120 +190,20 @@ static int l_output_terminal(lua_State *L) {
     return 1;
 }
 
-/* ---- the log ---- */
-
-static int64_t wall_now(struct vm *vm) {
-    if (vm_world(vm)) {
-        return world_wall(vm_world(vm));
-    }
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
-static const char *task_name(struct vm *vm, char out[TASK_NAME_MAX]) {
-    struct task *t = vm_world(vm) ? task_running(vm) : NULL;
-    if (!t || task_id(t) == 1) {
-        return "main";
-    }
-    snprintf(out, TASK_NAME_MAX, "task-%u", task_id(t));
-    return out;
-}
-
-/* Never waits: a line for which there is no room is counted, and the next that finds room says so. */
-static void log_put(struct outputs *all, struct log_line *line) {
-    struct output *err = &all->streams[1].output;
-    log_end(line);
-    if (output_is_full(err) || !output_put(err, line->text.data, line->text.len)) {
-        all->dropped++;
-    }
-    log_line_release(line);
-}
-
-static void log_dropped(struct outputs *all) {
-    if (all->dropped == 0 || output_is_full(&all->streams[1].output)) {
-        return;
-    }
-    static const char message[] = "log lines were dropped: standard error was not read";
-    struct log_line line;
-    char count[32];
-    snprintf(count, sizeof count, "%llu", (unsigned long long)all->dropped);
-    all->dropped = 0;
-    log_begin(&line, &all->log, LOG_WARN, wall_now(all->vm), "main", message, sizeof message - 1);
-    log_field_plain(&line, "count", count);
-    log_put(all, &line);
-}
-
-static enum log_level check_level(lua_State *L) {
-    enum log_level level = LOG_INFO;
-    luaL_argcheck(L, log_level_parse(luaL_checkstring(L, 1), &level), 1, "no such level");
-    return level;
-}
-
-static void log_add_fields(lua_State *L, struct log_line *line, int fields) {
-    lua_Integer n = luaL_len(L, fields);
-    for (lua_Integer i = 1; i + 2 <= n; i += 3) {
-        size_t len;
-        lua_geti(L, fields, i);
-        lua_geti(L, fields, i + 1);
-        lua_geti(L, fields, i + 2);
-        const char *name = luaL_checkstring(L, -3);
-        const char *value = luaL_checklstring(L, -2, &len);
-        if (lua_toboolean(L, -1)) {
-            log_field_plain(line, name, value);
-        } else {
-            log_field_text(line, name, value, len);
-        }
-        lua_pop(L, 3);
-    }
-}
-
-static int l_log_write(lua_State *L) {
-    struct outputs *all = outputs_enter(L);
-    enum log_level level = check_level(L);
-    size_t len;
-    const char *message = luaL_checklstring(L, 2, &len);
-    luaL_checktype(L, 3, LUA_TTABLE);
-    char name[TASK_NAME_MAX];
-    struct log_line line;
-    log_dropped(all);
-    log_begin(&line, &all->log, level, wall_now(all->vm), task_name(all->vm, name), message, len);
-    log_add_fields(L, &line, 3);
-    log_put(all, &line);
-    return 0;
-}
-
-static int l_log_shows(lua_State *L) {
-    lua_pushboolean(L, check_level(L) >= outputs_of(L)->log.level);
-    return 1;
-}
-
-static int l_log_configure(lua_State *L) {
-    struct log *log = &outputs_of(L)->log;
-    luaL_checktype(L, 1, LUA_TTABLE);
-    const char *format = bind_opt_string_field(L, 1, "format", NULL);
-    const char *level = bind_opt_string_field(L, 1, "level", NULL);
-    const char *instance = bind_opt_string_field(L, 1, "instance", NULL);
-    luaL_argcheck(L, !format || log_format_parse(format, &log->format), 1, "no such format");
-    luaL_argcheck(L, !level || log_level_parse(level, &log->level), 1, "no such level");
-    if (instance) {
-        snprintf(log->instance, sizeof log->instance, "%s", instance);
-    }
-    return 0;
-}
-
-static int l_log_quote(lua_State *L) {
-    size_t len;
-    const char *s = luaL_checklstring(L, 1, &len);
-    struct buf out;
-    buf_init(&out, LOG_LINE_MAX);
-    log_json_text(&out, s, len < LOG_LINE_MAX / 8 ? len : LOG_LINE_MAX / 8);
-    lua_pushlstring(L, buf_str(&out), out.len);
-    buf_release(&out);
-    return 1;
-}
-
 /* ---- the process ---- */
+
+bool bind_output_has_room(lua_State *L) {
+    return !output_is_full(&outputs_of(L)->streams[1].output);
+}
+
+bool bind_output_try(lua_State *L, const void *data, size_t n) {
+    struct output *err = &outputs_enter(L)->streams[1].output;
+    return !output_is_full(err) && output_put(err, data, n);
+}
+
+bool bind_output_colored(lua_State *L) {
+    return writer_is_terminal(&outputs_of(L)->streams[1].output.writer);
+}
 
 int bind_output_end(lua_State *L, int exit_code) {
     struct outputs *all = outputs_of(L);
@@ -344,16 +237,6 @@ static void ignore_sigpipe(void) {
     }
 }
 
-static void log_defaults(struct log *log, const struct output *err) {
-    const char *term = getenv("TERM");
-    const char *plain = getenv("NO_COLOR");
-    const char *instance = getenv("SYNOD_INSTANCE");
-    log->level = LOG_INFO;
-    log->color =
-        writer_is_terminal(&err->writer) && !(plain && *plain) && term && strcmp(term, "dumb") != 0;
-    snprintf(log->instance, sizeof log->instance, "%s", instance ? instance : "");
-}
-
 static void push_outputs(lua_State *L, struct vm *vm) {
     struct outputs *all = lua_newuserdatauv(L, sizeof *all, 0);
     memset(all, 0, sizeof *all);
@@ -366,7 +249,6 @@ static void push_outputs(lua_State *L, struct vm *vm) {
         o->stalled = stream_stalled;
         o->owner = all;
     }
-    log_defaults(&all->log, &all->streams[1].output);
     lua_createtable(L, 0, 1);
     lua_pushcfunction(L, outputs_collect);
     lua_setfield(L, -2, "__gc");
@@ -378,13 +260,7 @@ void bind_output(lua_State *L, struct vm *vm) {
     static const luaL_Reg functions[] = {
         {"output_write", l_output_write}, /* waits */
         {"output_flush", l_output_flush}, /* waits */
-        {"output_is_ours", l_output_is_ours},
-        {"output_terminal", l_output_terminal},
-        {"log_write", l_log_write},
-        {"log_shows", l_log_shows},
-        {"log_configure", l_log_configure},
-        {"log_quote", l_log_quote},
-        {NULL, NULL},
+        {"output_is_ours", l_output_is_ours}, {"output_terminal", l_output_terminal}, {NULL, NULL},
     };
     ignore_sigpipe();
     push_outputs(L, vm);

@@ -14,8 +14,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -27,7 +25,6 @@
 enum {
     ARGUMENTS_MAX = 4096, /* arguments, and variables, of one command */
     READ_MAX = 32 * 1024, /* bytes of one read */
-    SECRET_MAX = 16 * 1024,
 };
 
 /* A task that waits for a stream. */
@@ -53,12 +50,9 @@ struct lua_process {
 
 static const char *const STREAM_NAMES[] = {"stdin", "stdout", "stderr", NULL};
 
+/* One that was closed has ended: its streams are at their end, and there is nothing to kill. */
 static struct lua_process *check_process(lua_State *L) {
-    struct lua_process *lp = luaL_checkudata(L, 1, PROCESS_TYPE);
-    if (!lp->open) {
-        luaL_error(L, "the process object is closed");
-    }
-    return lp;
+    return luaL_checkudata(L, 1, PROCESS_TYPE);
 }
 
 static void wake(struct task **waiting) {
@@ -275,7 +269,7 @@ static struct stream_wait *check_stream(lua_State *L, struct lua_process *lp, in
     return sw;
 }
 
-static void stream_ready(struct process_pipe *pipe) {
+static void stream_ready(struct pipe_end *pipe) {
     struct stream_wait *sw = pipe->owner;
     wake(&sw->task);
 }
@@ -283,14 +277,14 @@ static void stream_ready(struct process_pipe *pipe) {
 static void stream_cancel(void *arg) {
     struct stream_wait *sw = arg;
     sw->task = NULL;
-    process_pipe_forget(&sw->owner->process.pipes[sw->stream]);
+    pipe_end_forget(&sw->owner->process.pipes[sw->stream]);
 }
 
 /* Parks until the stream is ready, or goes on at once when it cannot be awaited. */
 static int stream_park(lua_State *L, struct stream_wait *sw, task_done_f done) {
-    struct process_pipe *pipe = &sw->owner->process.pipes[sw->stream];
+    struct pipe_end *pipe = &sw->owner->process.pipes[sw->stream];
     pipe->owner = sw;
-    int rc = process_pipe_await(pipe, stream_ready);
+    int rc = pipe_end_await(pipe, stream_ready);
     if (rc != 0) {
         return luaL_error(L, "%s of the process: %s", STREAM_NAMES[sw->stream], strerror(-rc));
     }
@@ -311,7 +305,7 @@ static int read_done(lua_State *L, void *arg) {
     struct stream_wait *sw = arg;
     char data[READ_MAX];
     return push_read(L, data,
-                     process_pipe_read(&sw->owner->process.pipes[sw->stream], data, sizeof data));
+                     pipe_end_read(&sw->owner->process.pipes[sw->stream], data, sizeof data));
 }
 
 static int l_process_read(lua_State *L) {
@@ -320,7 +314,7 @@ static int l_process_read(lua_State *L) {
     struct stream_wait *sw = check_stream(L, lp, luaL_checkoption(L, 2, NULL, STREAM_NAMES));
     char data[READ_MAX];
     if (task_may_skip_park(vm)) {
-        ssize_t n = process_pipe_read(&lp->process.pipes[sw->stream], data, sizeof data);
+        ssize_t n = pipe_end_read(&lp->process.pipes[sw->stream], data, sizeof data);
         if (n != -EAGAIN) {
             return push_read(L, data, n);
         }
@@ -342,8 +336,8 @@ static int push_written(lua_State *L, ssize_t n) {
 
 static int write_done(lua_State *L, void *arg) {
     struct stream_wait *sw = arg;
-    return push_written(
-        L, process_pipe_write(&sw->owner->process.pipes[STDIN_FILENO], sw->data, sw->len));
+    return push_written(L,
+                        pipe_end_write(&sw->owner->process.pipes[STDIN_FILENO], sw->data, sw->len));
 }
 
 static int l_process_write(lua_State *L) {
@@ -355,8 +349,8 @@ static int l_process_write(lua_State *L) {
     luaL_argcheck(L, from >= 1 && (size_t)from <= sw->len, 3, "outside of the data");
     sw->data += from - 1;
     sw->len -= (size_t)from - 1;
-    struct process_pipe *pipe = &lp->process.pipes[STDIN_FILENO];
-    ssize_t n = process_pipe_write(pipe, sw->data, sw->len);
+    struct pipe_end *pipe = &lp->process.pipes[STDIN_FILENO];
+    ssize_t n = pipe_end_write(pipe, sw->data, sw->len);
     if (n != -EAGAIN) {
         return push_written(L, n);
     }
@@ -366,7 +360,7 @@ static int l_process_write(lua_State *L) {
 static int l_process_shut(lua_State *L) {
     struct lua_process *lp = check_process(L);
     int stream = luaL_checkoption(L, 2, NULL, STREAM_NAMES);
-    process_pipe_close(&lp->process.pipes[stream]);
+    pipe_end_close(&lp->process.pipes[stream]);
     wake(&lp->streams[stream].task); /* whoever reads it sees its end */
     return 0;
 }
@@ -386,60 +380,6 @@ static int l_process_close(lua_State *L) {
     return 0;
 }
 
-/* ---- what else a supervisor of processes needs ---- */
-
-static int l_environment(lua_State *L) {
-    lua_newtable(L);
-    for (int i = 0; environ && environ[i]; i++) {
-        lua_pushstring(L, environ[i]);
-        lua_rawseti(L, -2, i + 1);
-    }
-    return 1;
-}
-
-/* process_descriptors(n) -> how many this process may have open, after asking for n */
-static int l_process_descriptors(lua_State *L) {
-    lua_Integer wanted = luaL_checkinteger(L, 1);
-    struct rlimit limit = {0, 0};
-    getrlimit(RLIMIT_NOFILE, &limit);
-    if (wanted > 0 && limit.rlim_cur < (rlim_t)wanted) {
-        struct rlimit raised = limit;
-        raised.rlim_cur = (rlim_t)wanted < limit.rlim_max ? (rlim_t)wanted : limit.rlim_max;
-        if (setrlimit(RLIMIT_NOFILE, &raised) == 0) {
-            limit = raised;
-        }
-    }
-    lua_pushinteger(L, (lua_Integer)limit.rlim_cur);
-    return 1;
-}
-
-/* process_secret(text) -> a descriptor from which it can be read, any number of times; its owner is
- * the caller, and commands do not get it unless it is among their `passed` */
-static int l_process_secret(lua_State *L) {
-    size_t len;
-    const char *text = luaL_checklstring(L, 1, &len);
-    luaL_argcheck(L, len <= SECRET_MAX, 1, "too long");
-    int fd = memfd_create("synod", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, text, len) != (ssize_t)len) {
-        return luaL_error(L, "the credentials cannot be handed on: %s", strerror(errno));
-    }
-    lua_pushinteger(L, fd);
-    return 1;
-}
-
-/* process_reveal(fd) -> the text, or nil */
-static int l_process_reveal(lua_State *L) {
-    char text[SECRET_MAX];
-    ssize_t n = pread((int)luaL_checkinteger(L, 1), text, sizeof text, 0);
-    if (n <= 0) {
-        lua_pushnil(L);
-    } else {
-        lua_pushlstring(L, text, (size_t)n);
-    }
-    explicit_bzero(text, sizeof text);
-    return 1;
-}
-
 void bind_process(lua_State *L, struct vm *vm) {
     static const luaL_Reg methods[] = {
         {"wait", l_process_wait},   /* waits */
@@ -457,9 +397,8 @@ void bind_process(lua_State *L, struct vm *vm) {
         {NULL, NULL},
     };
     static const luaL_Reg functions[] = {
-        {"process_spawn", l_process_spawn},   {"process_descriptors", l_process_descriptors},
-        {"process_secret", l_process_secret}, {"process_reveal", l_process_reveal},
-        {"environment", l_environment},       {NULL, NULL},
+        {"process_spawn", l_process_spawn},
+        {NULL, NULL},
     };
     bind_type(L, vm, PROCESS_TYPE, methods, metamethods);
     bind_functions(L, vm, functions);

@@ -51,7 +51,8 @@ static int l_join(lua_State *L) {
     if (t == task_running(vm)) {
         return luaL_error(L, "task:join: a task cannot wait for its own end");
     }
-    return task_wait(L, vm, task_joiners(t), instant_add(world_now(vm_world(vm)), timeout), join_done);
+    return task_wait(L, vm, task_joiners(t), instant_add(world_now(vm_world(vm)), timeout),
+                     join_done);
 }
 
 /* An err table is raised as it is; anything else becomes the `reason` of a Cancelled error. */
@@ -149,7 +150,8 @@ static int l_task_id(lua_State *L) {
 static int l_exit(lua_State *L) {
     struct vm *vm = task_enter_wait(L, "os.exit");
     vm_exit(vm, (int)luaL_checkinteger(L, 1));
-    task_enter_wait(L, "os.exit"); /* the cancel is due already, unless this run was ending before */
+    task_enter_wait(L,
+                    "os.exit"); /* the cancel is due already, unless this run was ending before */
     return task_wait(L, vm, NULL, NEVER, nothing_done); /* where the cancel meets it */
 }
 
@@ -219,7 +221,9 @@ void bind_task(lua_State *L, struct vm *vm) {
         {"ended", l_ended}, {"failed", l_failed}, {NULL, NULL},
     };
     static const luaL_Reg metamethods[] = {
-        {"__gc", l_collect}, {"__tostring", l_tostring}, {NULL, NULL},
+        {"__gc", l_collect},
+        {"__tostring", l_tostring},
+        {NULL, NULL},
     };
     bind_functions(L, vm, functions);
     bind_type(L, vm, TASK_TYPE, methods, metamethods);

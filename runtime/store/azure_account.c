@@ -133,7 +133,7 @@ static bool set_endpoint(struct endpoint *e, enum part part, struct piece url, s
     memcpy(e->base, url.text, url.len);
     e->base[url.len] = '\0';
     const char *slash = strchr(e->base + scheme, '/');
-    e->path = slash ? slash : "";
+    e->path_at = slash ? (size_t)(slash - e->base) : url.len;
     return true;
 }
 

@@ -12,6 +12,7 @@
 #define SYNOD_STORE_AZURE_ACCOUNT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/error.h"
 #include "store/sign.h"
@@ -26,7 +27,7 @@ struct credential {
 /* A service of the account: "http://127.0.0.1:10000/devstoreaccount1". */
 struct endpoint {
     char base[ENDPOINT_MAX]; /* without a slash at its end */
-    const char *path;        /* the part of it that begins with the first slash, or "" */
+    size_t path_at;          /* where its path begins: the first slash, or its end */
 };
 
 struct account {

@@ -7,6 +7,8 @@
 #include "store/azure_impl.h"
 #include "store/azure_props.h"
 
+enum { RETRY_AFTER_MAX_S = 24 * 60 * 60 }; /* longer than any call waits */
+
 /* What of the head is needed beside the properties. */
 struct head {
     const char *error_code;   /* NULL: none told */
@@ -14,6 +16,7 @@ struct head {
     const char *content_type; /* NULL: none told */
     const char *location;
     const char *server;
+    const char *retry_after;
     bool malformed; /* a property could not be understood */
 };
 
@@ -85,7 +88,6 @@ static bool set_whole_length(struct store_props *p, const char *range) {
 static bool take_header(struct store_reply *reply, struct head *head, enum header_id id,
                         const char *value) {
     struct store_props *p = &reply->props;
-    int64_t number;
     switch (id) {
     case H_ETAG:
         return props_set_etag(p, value);
@@ -103,9 +105,7 @@ static bool take_header(struct store_reply *reply, struct head *head, enum heade
         instant_parse_http(value, &reply->server_date);
         return true;
     case H_RETRY_AFTER:
-        if (parse_number(value, &number) && number < INT64_C(1000000)) {
-            reply->retry_after = number * NS_PER_S;
-        }
+        head->retry_after = value;
         return true;
     case H_LOCATION:
         head->location = value;
@@ -156,6 +156,20 @@ static void take_head(struct http_call *http, struct store_reply *reply, struct 
             head->malformed = true;
         }
     }
+}
+
+/* Seconds, or a date on the server's clock. */
+static int64_t wait_asked(const char *text, int64_t server_date) {
+    int64_t number, date;
+    if (!text) {
+        return UNSET;
+    }
+    if (parse_number(text, &number)) {
+        return number < RETRY_AFTER_MAX_S ? number * NS_PER_S : RETRY_AFTER_MAX_S * NS_PER_S;
+    }
+    return server_date != UNSET && instant_parse_http(text, &date) && date > server_date
+               ? date - server_date
+               : UNSET;
 }
 
 /* --- refusals --- */
@@ -298,6 +312,7 @@ void azure_reply_fill(struct azure *az, struct azure_call *call) {
     enum store_verb verb = call->attempt->req->verb;
     struct head head = {0};
     take_head(http, reply, &head);
+    reply->retry_after = wait_asked(head.retry_after, reply->server_date);
     if (!head.request_id) {
         not_the_service(call, &head);
     } else if (http->status >= 300) {

@@ -195,7 +195,7 @@ static bool add_headers(struct azure *az, struct http_call *http, const struct s
 }
 
 static bool sign(struct azure *az, struct azure_call *call, const struct endpoint *at) {
-    char *path = call->url.data + (at->path - at->base) + (*at->path ? 0 : strlen(at->base));
+    char *path = call->url.data + at->path_at; /* the url begins with the endpoint's base */
     char *query = strchr(path, '?');
     struct signed_request what = {
         .method = call->http.method,

@@ -56,6 +56,7 @@ struct store {
     struct transport *transport;
     struct random random;     /* jitter and nonces */
     struct call_state *calls; /* every one that was not freed */
+    struct call_state *spare; /* the memory of one, kept for the next; NULL: none */
     bool closing;
     uint64_t transactions[VERB_COUNT];
 };
@@ -89,8 +90,26 @@ uint64_t store_transactions(const struct store *s, enum store_verb verb) {
 
 /* ---- the life of a call ---- */
 
+static struct call_state *state_take(struct store *store) {
+    struct call_state *s = store->spare;
+    if (!s) {
+        return xcalloc(1, sizeof *s);
+    }
+    store->spare = NULL;
+    memset(s, 0, sizeof *s);
+    return s;
+}
+
+static void state_give_back(struct store *store, struct call_state *s) {
+    if (store && !store->spare) {
+        store->spare = s;
+    } else {
+        free(s);
+    }
+}
+
 struct store_call *store_call_new(struct store *store, enum store_verb verb) {
-    struct call_state *s = xcalloc(1, sizeof *s);
+    struct call_state *s = state_take(store);
     struct store_call *call = &s->call;
     call->store = store;
     call->state = s;
@@ -129,11 +148,12 @@ static void look_free(struct call_state *s) {
 
 void store_call_free(struct store_call *call) {
     struct call_state *s = call->state;
+    struct store *store = call->store;
     unlink_call(s);
     look_free(s);
     reply_release(&call->reply);
     arena_release(&call->arena);
-    free(s);
+    state_give_back(store, s);
 }
 
 void store_call_abandon(struct store_call *call) {
@@ -162,6 +182,14 @@ static void finish(struct call_state *s) {
     call->done(call);
 }
 
+/* The store goes away under the call. `sent`: something of it may have reached the store. */
+static void finish_closed(struct call_state *s, bool sent) {
+    bool doubt = verb_writes(s->call.req.verb) && (sent || s->lost);
+    error_set(&s->call.reply.err, ERR_CANCELLED, "the store was closed%s",
+              doubt ? "; it may or may not have happened" : "");
+    finish(s);
+}
+
 void store_free(struct store *store) {
     store->closing = true;
     for (struct call_state *s = store->calls; s;) {
@@ -170,14 +198,14 @@ void store_free(struct store *store) {
             continue;
         }
         alarm_clear(store->world, &s->alarm);
-        error_set(&s->call.reply.err, ERR_CANCELLED, "the store was closed");
-        finish(s);
+        finish_closed(s, false);
         s = store->calls; /* its `done` may have freed any of them */
     }
     store->transport->ops->free(store->transport);
     while (store->calls) { /* finished, or never started: their owners free them */
         unlink_call(store->calls);
     }
+    free(store->spare);
     free(store);
 }
 
@@ -341,9 +369,8 @@ static void try_done(struct attempt *a) {
     if (e->code != ERR_OK && e->code != ERR_TIMEOUT) {
         s->telling = *e;
     }
-    if (s->call.store->closing) {
-        s->call.reply.err = *e;
-        finish(s);
+    if (s->call.store->closing && (s->look || e->code != ERR_OK)) {
+        finish_closed(s, a->sent);
     } else if (s->look) {
         look_done(s);
     } else if (e->code == ERR_OK) {

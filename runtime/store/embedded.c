@@ -21,37 +21,6 @@ static const handler HANDLERS[VERB_COUNT] = {
     [VERB_BLOB_LIST] = answer_blob_list,
 };
 
-static bool check_names(struct answer *a) {
-    const struct store_request *req = a->req;
-    if (req->verb == VERB_CONTAINER_LIST) {
-        return true;
-    }
-    if (!req->container || !container_name_allowed(req->container)) {
-        return refuse_because(
-            a, ERR_INVALID_RESOURCE_NAME,
-            "a container's name has 3 to 63 lower-case letters, digits and single "
-            "hyphens, no hyphen at either end");
-    }
-    bool of_blob = req->verb >= VERB_BLOB_PUT && req->verb <= VERB_BLOB_APPEND;
-    if (of_blob && (!req->name || !blob_name_allowed(req->name))) {
-        return refuse_because(a, ERR_INVALID_RESOURCE_NAME,
-                              "a blob's name has 1 to 1024 characters, at most 254 parts between "
-                              "slashes, and ends in neither a dot nor a slash");
-    }
-    return true;
-}
-
-static bool check_metadata(struct answer *a) {
-    enum err code = metadata_allowed(a->req->metadata, a->req->metadata_len);
-    if (code == ERR_INVALID_METADATA) {
-        return refuse_because(
-            a, code,
-            "a metadata name is a letter or underscore followed by letters, digits "
-            "and underscores, given once; a value is printable ASCII");
-    }
-    return code == ERR_OK || refuse(a, code);
-}
-
 void embedded_answer(struct rows *rows, const struct embedded_now *now,
                      const struct store_request *req, struct store_reply *reply) {
     struct answer a = {.rows = rows, .now = now, .req = req, .reply = reply};
@@ -61,7 +30,7 @@ void embedded_answer(struct rows *rows, const struct embedded_now *now,
         refuse_because(&a, ERR_UNSUPPORTED, "the embedded store cannot do that");
         return;
     }
-    if (check_names(&a) && check_metadata(&a)) {
+    if (names_allowed(&a) && metadata_allowed(&a)) {
         handle(&a);
     }
 }
@@ -136,7 +105,7 @@ void row_take_metadata(struct answer *a, struct row *row) {
 }
 
 void props_tell_version(struct store_props *props, const struct row *row) {
-    etag_text(row->etag, props->etag, sizeof props->etag);
+    etag_text(row->etag, props->etag);
     props->last_modified = row->modified * NS_PER_S;
 }
 

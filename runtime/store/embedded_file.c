@@ -22,7 +22,6 @@ enum {
     OPEN_WAIT_MS = 5000, /* while another process makes or migrates the file */
     OPEN_NAP_NS = 1000 * 1000,
     INLINE_BYTES_MAX = 256 * 1024, /* content that is read or written on the world's thread */
-    LOOK_AT_FILES_MS = 100,        /* how often reads see to it that the file is still there */
 };
 
 struct file_store {
@@ -35,9 +34,7 @@ struct file_store {
     struct wakeup wakeup;
     char boot_id[BOOT_ID_MAX];
     bool relaxed;
-    bool gone;
     int log_mark;
-    int64_t looked_at_files;
 };
 
 static struct file_store *store_of(struct transport *t) {
@@ -68,14 +65,6 @@ static bool lock_by_asking(struct store_lock *lock, int64_t until) {
 }
 
 /* Answering */
-
-static bool is_gone(struct file_store *f, int64_t now) {
-    if (now - f->looked_at_files >= LOOK_AT_FILES_MS * NS_PER_MS) {
-        f->looked_at_files = now;
-        f->gone = !files_are_there(&f->files);
-    }
-    return f->gone;
-}
 
 static void notice_write(struct file_store *f) {
     watchers_notice(f->watchers);
@@ -113,10 +102,6 @@ static bool may_write_here(const struct file_store *f, const struct store_reques
 static bool answer_here(struct file_store *f, struct attempt *a, const struct embedded_now *now) {
     if (verb_writes(a->req->verb)) {
         return may_write_here(f, a->req) && write_here(f, a, now);
-    }
-    if (is_gone(f, now->boot)) {
-        files_say_gone(&f->files, &a->reply->err);
-        return true;
     }
     return session_read(&f->session, now, a);
 }
@@ -156,29 +141,17 @@ static void file_send(struct transport *t, struct attempt *a) {
 }
 
 static void file_drop(struct transport *t, struct attempt *a) {
+    (void)t;
     if (a->impl) {
-        db_thread_drop(store_of(t)->thread, a);
-    }
-}
-
-/* What the thread has answered. */
-static void collect(struct file_store *f) {
-    struct db_job *job;
-    bool wrote = false;
-    while ((job = db_thread_collect(f->thread))) {
-        struct attempt *a = job->attempt;
-        free(job);
-        a->impl = NULL;
-        wrote = wrote || verb_writes(a->req->verb);
-        a->done(a);
-    }
-    if (wrote) {
-        watchers_notice(f->watchers);
+        job_give_up(a->impl, ERR_CANCELLED);
     }
 }
 
 static void on_woken(struct wakeup *wakeup) {
-    collect(container_of(wakeup, struct file_store, wakeup));
+    struct file_store *f = container_of(wakeup, struct file_store, wakeup);
+    if (db_thread_deliver(f->thread)) {
+        watchers_notice(f->watchers);
+    }
 }
 
 /* Watching */
@@ -210,8 +183,6 @@ static void file_unwatch(struct transport *t, struct store_watch *w) {
 static void file_free(struct transport *t) {
     struct file_store *f = store_of(t);
     if (f->thread) {
-        db_thread_stop(f->thread);
-        collect(f);
         db_thread_free(f->thread);
         wakeup_remove(t->world, &f->wakeup);
     }

@@ -52,7 +52,8 @@ bool props_tell_all(const struct embedded_now *now, struct store_props *props, e
 /* embedded_conditions.c: `row` is NULL for what does not exist. */
 enum condition_use { CONDITION_READ, CONDITION_WRITE };
 bool conditions_hold(struct answer *a, enum condition_use use, const struct row *row);
-void etag_text(int64_t etag, char *out, size_t size);
+enum { ETAG_TEXT = sizeof "\"0x8D0123456789ABC\"" }; /* the time and 20 bits fit until 2106 */
+void etag_text(int64_t etag, char out[ETAG_TEXT]);
 
 /* embedded_lease.c */
 enum lease_state lease_state_of(const struct row_lease *lease, const struct embedded_now *now);
@@ -61,9 +62,7 @@ bool lease_allows(struct answer *a, enum condition_use use, const struct row *ro
 void lease_after_write(struct answer *a, struct row *row);
 
 /* embedded_names.c: what the service allows. */
-bool container_name_allowed(const char *name);
-bool blob_name_allowed(const char *name);
-/* ERR_OK, ERR_INVALID_METADATA or ERR_METADATA_TOO_LARGE. */
-enum err metadata_allowed(const char *metadata, size_t len);
+bool names_allowed(struct answer *a);
+bool metadata_allowed(struct answer *a);
 
 #endif

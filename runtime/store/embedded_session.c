@@ -4,7 +4,7 @@
 
 bool session_open(struct session *s, const struct store_files *files, struct wake *wake,
                   bool relaxed, int64_t wait_until, struct error *err) {
-    *s = (struct session){.files = files, .wake = wake};
+    *s = (struct session){.files = files, .wake = wake, .looked_at = INT64_MIN / 2};
     if (!lock_open(&s->lock, files->lock_path, err)) {
         return false;
     }
@@ -23,8 +23,21 @@ void session_close(struct session *s) {
     }
 }
 
+bool session_look(struct session *s, int64_t now) {
+    if (now - s->looked_at < FILES_LOOK_MS * NS_PER_MS) {
+        return true;
+    }
+    bool there = files_are_there(s->files);
+    s->looked_at = there ? now : INT64_MIN / 2; /* gone: say so each time */
+    return there;
+}
+
 bool session_read(struct session *s, const struct embedded_now *now, struct attempt *a) {
     struct rows *rows = s->rows;
+    if (!session_look(s, now->boot)) {
+        files_say_gone(s->files, &a->reply->err);
+        return true;
+    }
     if (rows->ops->begin(rows, false)) {
         embedded_answer(rows, now, a->req, a->reply);
     }
@@ -115,7 +128,7 @@ static void disown(struct session *s, struct attempt **list, int count) {
 
 void session_write(struct session *s, const struct embedded_now *now, struct attempt **list,
                    int count) {
-    if (!files_are_there(s->files)) {
+    if (!session_look(s, now->boot)) {
         struct error gone;
         files_say_gone(s->files, &gone);
         fail_all(list, count, &gone);
@@ -128,6 +141,9 @@ void session_write(struct session *s, const struct embedded_now *now, struct att
         }
     }
     if (!files_are_there(s->files)) {
+        s->looked_at = INT64_MIN / 2;
         disown(s, list, count);
+    } else {
+        s->looked_at = now->boot;
     }
 }

@@ -1,7 +1,8 @@
 /* embedded_session.h -- a connection to a store's file and the turns it takes at it.
  *
  * A turn of a writer stands between lock_try or lock_wait and lock_give. Whoever takes it sees to it that
- * the file is still the one it was, before the turn and before anything is acknowledged.
+ * the file is still the one it was, before the turn (not again within FILES_LOOK_MS) and always before
+ * anything is acknowledged. A reader looks every FILES_LOOK_MS.
  */
 #ifndef SYNOD_STORE_EMBEDDED_SESSION_H
 #define SYNOD_STORE_EMBEDDED_SESSION_H
@@ -12,17 +13,23 @@
 #include "store/transport.h"
 #include "store/wake.h"
 
+enum { FILES_LOOK_MS = 20 };
+
 struct session {
     struct rows *rows; /* NULL: not connected */
     struct store_lock lock;
     const struct store_files *files;
     struct wake *wake;
+    int64_t looked_at; /* boot-time ns: when the files were last seen to be there */
 };
 
 /* err says why not; nothing is held then. Waits for SQLite's own lock until `wait_until`. */
 bool session_open(struct session *s, const struct store_files *files, struct wake *wake,
                   bool relaxed, int64_t wait_until, struct error *err);
 void session_close(struct session *s);
+
+/* False: the file was removed or replaced. */
+bool session_look(struct session *s, int64_t now);
 
 /* Answers a read. False: only where it may wait and take its time (the reply is clear again). */
 bool session_read(struct session *s, const struct embedded_now *now, struct attempt *a);

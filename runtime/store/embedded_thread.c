@@ -31,7 +31,8 @@ struct db_thread {
 
     bool started;
     pthread_t thread;
-    int under_way; /* posted and not collected; of the world's thread */
+    int under_way;        /* posted and not delivered; of the world's thread, like the next */
+    struct db_job *asked; /* their clients wait */
 
     pthread_mutex_t mutex; /* for all below */
     pthread_cond_t work;
@@ -84,7 +85,7 @@ struct turn {
 };
 
 static bool job_writes(const struct db_job *job) {
-    return verb_writes(job->attempt->req->verb);
+    return verb_writes(job->own.req->verb);
 }
 
 /* As many writes as stand together at the head of the line, or one read. */
@@ -93,7 +94,7 @@ static void take_turn(struct db_thread *t, struct turn *turn) {
     size_t bytes = 0;
     while (turn->count < TOGETHER_MAX && t->waiting.first) {
         struct db_job *job = t->waiting.first;
-        bytes += job->attempt->req->body_len;
+        bytes += job->own.req->body_len;
         bool fits = job_writes(job) && bytes <= TOGETHER_BYTES_MAX;
         if (turn->count > 0 && !fits) {
             break;
@@ -104,6 +105,10 @@ static void take_turn(struct db_thread *t, struct turn *turn) {
             break;
         }
     }
+}
+
+static struct error *job_error(struct db_job *job) {
+    return &job->own.reply->err;
 }
 
 static void give_answer(struct db_thread *t, struct db_job *job) {
@@ -119,34 +124,38 @@ static bool is_stopping(struct db_thread *t) {
     return stopping;
 }
 
-/* Why the job must not begin any more; ERR_OK when it may. */
-static enum err job_over(struct db_thread *t, struct db_job *job, int64_t now) {
-    if (atomic_load(&job->dropped) || is_stopping(t)) {
-        return ERR_CANCELLED;
-    }
-    return now >= job->attempt->deadline ? ERR_TIMEOUT : ERR_OK;
-}
-
 /* Answers those that must not begin any more; the earliest deadline of the others. */
 static int64_t drop_overdue(struct db_thread *t, struct turn *turn) {
     int64_t now = read_clock(CLOCK_BOOTTIME), earliest = NEVER;
+    bool stopping = is_stopping(t);
     int kept = 0;
     for (int i = 0; i < turn->count; i++) {
         struct db_job *job = turn->jobs[i];
-        enum err over = job_over(t, job, now);
-        if (over != ERR_OK) {
-            error_set(&job->attempt->reply->err, over, "%s",
-                      over == ERR_TIMEOUT ? "the store's file was locked all the time"
-                                          : err_sentence(over));
+        int64_t deadline = job->own.deadline;
+        if (stopping || now >= deadline || atomic_load(&job->stage) == JOB_GIVEN_UP) {
+            error_set(job_error(job), ERR_TIMEOUT, "the store's file was locked all the time");
             give_answer(t, job);
             continue;
         }
-        int64_t deadline = job->attempt->deadline;
         earliest = deadline < earliest ? deadline : earliest;
         turn->jobs[kept++] = job;
     }
     turn->count = kept;
     return earliest;
+}
+
+/* From here on they may happen. Leaves out those that were given up in the meantime. */
+static void begin_all(struct db_thread *t, struct turn *turn) {
+    int kept = 0;
+    for (int i = 0; i < turn->count; i++) {
+        struct db_job *job = turn->jobs[i];
+        if (job_begin(job)) {
+            turn->jobs[kept++] = job;
+        } else {
+            give_answer(t, job);
+        }
+    }
+    turn->count = kept;
 }
 
 static void answer_turn(struct db_thread *t, struct turn *turn) {
@@ -158,8 +167,12 @@ static void answer_turn(struct db_thread *t, struct turn *turn) {
 
 static void run_writes(struct db_thread *t, struct turn *turn) {
     struct attempt *list[TOGETHER_MAX];
+    begin_all(t, turn);
     for (int i = 0; i < turn->count; i++) {
-        list[i] = turn->jobs[i]->attempt;
+        list[i] = &turn->jobs[i]->own;
+    }
+    if (turn->count == 0) {
+        return;
     }
     struct embedded_now now = now_here(t);
     session_write(&t->session, &now, list, turn->count);
@@ -167,8 +180,8 @@ static void run_writes(struct db_thread *t, struct turn *turn) {
 
 static void run_read(struct db_thread *t, struct db_job *job) {
     struct embedded_now now = now_here(t);
-    if (!session_read(&t->session, &now, job->attempt)) {
-        error_set(&job->attempt->reply->err, ERR_TIMEOUT, "another program holds the lock of %s",
+    if (job_begin(job) && !session_read(&t->session, &now, &job->own)) {
+        error_set(job_error(job), ERR_TIMEOUT, "another program holds the lock of %s",
                   t->files->path);
     }
 }
@@ -180,7 +193,7 @@ static bool connect(struct db_thread *t, struct turn *turn, int64_t until) {
         return true;
     }
     for (int i = 0; i < turn->count; i++) {
-        turn->jobs[i]->attempt->reply->err = err;
+        *job_error(turn->jobs[i]) = err;
     }
     return false;
 }
@@ -297,31 +310,20 @@ static bool start(struct db_thread *t) {
 }
 
 void db_thread_post(struct db_thread *t, struct attempt *a) {
-    struct db_job *job = xcalloc(1, sizeof *job);
-    job->attempt = a;
-    a->impl = job;
-    t->under_way++;
-    if (!t->started && !start(t)) {
-        error_set(&a->reply->err, ERR_NO_MEMORY, "the store's thread cannot be started");
-        list_push(&t->answered, job);
-        world_wake(t->world);
+    struct db_job *job = t->started || start(t) ? job_new(t->world, a, &t->asked) : NULL;
+    if (!job) {
+        error_set(&a->reply->err, ERR_NO_MEMORY, NULL);
+        a->done(a);
         return;
     }
+    t->under_way++;
     pthread_mutex_lock(&t->mutex);
     list_push(&t->waiting, job);
     pthread_cond_signal(&t->work);
     pthread_mutex_unlock(&t->mutex);
 }
 
-void db_thread_drop(struct db_thread *t, struct attempt *a) {
-    struct db_job *job = a->impl;
-    atomic_store(&job->dropped, true);
-    if (t->started) {
-        lock_disturb(t->thread);
-    }
-}
-
-struct db_job *db_thread_collect(struct db_thread *t) {
+static struct db_job *collect(struct db_thread *t) {
     pthread_mutex_lock(&t->mutex);
     struct db_job *job = list_pop(&t->answered);
     pthread_mutex_unlock(&t->mutex);
@@ -329,6 +331,16 @@ struct db_job *db_thread_collect(struct db_thread *t) {
         t->under_way--;
     }
     return job;
+}
+
+bool db_thread_deliver(struct db_thread *t) {
+    struct db_job *job;
+    bool wrote = false;
+    while ((job = collect(t))) {
+        wrote = wrote || job_writes(job);
+        job_deliver(job);
+    }
+    return wrote;
 }
 
 bool db_thread_is_idle(const struct db_thread *t) {
@@ -345,10 +357,7 @@ void db_thread_write_back(struct db_thread *t, int pages) {
     pthread_mutex_unlock(&t->mutex);
 }
 
-void db_thread_stop(struct db_thread *t) {
-    if (!t->started) {
-        return;
-    }
+static void stop(struct db_thread *t) {
     pthread_mutex_lock(&t->mutex);
     t->stopping = true;
     pthread_cond_signal(&t->work);
@@ -366,10 +375,19 @@ void db_thread_stop(struct db_thread *t) {
         }
         lock_disturb(t->thread);
     }
-    t->started = false;
 }
 
 void db_thread_free(struct db_thread *t) {
+    while (t->asked) {
+        job_give_up(t->asked, ERR_CANCELLED);
+    }
+    if (t->started) {
+        stop(t);
+    }
+    for (struct db_job *job; (job = list_pop(&t->waiting));) {
+        job_deliver(job);
+    }
+    db_thread_deliver(t);
     pthread_mutex_destroy(&t->mutex);
     pthread_cond_destroy(&t->work);
     free(t);

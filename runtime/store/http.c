@@ -303,9 +303,7 @@ void http_start(struct http *h, struct http_call *c) {
     } else if (h->queued > HTTP_QUEUED_MAX) {
         fail(c, ERR_THROTTLED, "too many requests wait for their turn here");
     } else if (world_now(h->world) >= c->deadline) {
-        run_explain_late(c, &c->err);
-        detach(c);
-        c->done(c);
+        fail(c, ERR_TIMEOUT, "no time is left for the request");
     } else {
         alarm_set(h->world, &c->alarm, c->deadline);
         if (begin_queued(h)) {

@@ -20,23 +20,36 @@ void http_call_release(struct http_call *c) {
 }
 
 static bool is_token(const char *s) {
-    return *s && strspn(s, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
-                           "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == strlen(s);
+    const char *p = s;
+    while ((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
+           *p == '-' || (*p && strchr("!#$%&'*+.^_`|~", *p))) {
+        p++;
+    }
+    return p > s && !*p;
 }
 
-bool http_call_field(struct http_call *c, const char *name, const char *value) {
-    for (const char *p = value; *p; p++) {
-        if (((unsigned char)*p < ' ' && *p != '\t') || *p == 0x7f) {
+static bool is_text(const char *s) {
+    while ((unsigned char)*s >= ' ' || *s == '\t') {
+        if (*s++ == 0x7f) {
             return false;
         }
     }
+    return !*s;
+}
+
+/* An empty value has a semicolon for its colon: libcurl's way of writing it. */
+bool http_call_field(struct http_call *c, const char *name, const char *value) {
     size_t n = strlen(name), v = strlen(value);
-    if (!is_token(name) || !buf_reserve(&c->fields, n + v + 3)) {
+    if (!is_token(name) || !is_text(value) || !buf_reserve(&c->fields, n + v + 3)) {
         return false;
     }
-    buf_append(&c->fields, name, n);
-    buf_append(&c->fields, v ? ": " : ";", v ? 2 : 1); /* libcurl's way of writing an empty value */
-    return buf_append(&c->fields, value, v + 1);
+    char *out = c->fields.data + c->fields.len;
+    memcpy(out, name, n);
+    memcpy(out + n, v ? ": " : ";", 2);
+    memcpy(out + n + (v ? 2 : 1), value, v + 1);
+    c->fields.len += n + v + (v ? 3 : 2);
+    c->fields.data[c->fields.len] = '\0';
+    return true;
 }
 
 void http_call_clear(struct http_call *c) {

@@ -211,6 +211,9 @@ struct http_run *run_new(const struct curl *curl, struct http_sockets *sockets) 
     SET(run, CURLOPT_PROTOCOLS_STR, "http,https");
     SET(run, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
     SET(run, CURLOPT_USERAGENT, "synod");
+    if (getenv("SSL_CERT_FILE")) {
+        SET(run, CURLOPT_CAINFO, getenv("SSL_CERT_FILE"));
+    }
     SET(run, CURLOPT_ERRORBUFFER, run->reason);
     SET(run, CURLOPT_HEADERFUNCTION, on_header);
     SET(run, CURLOPT_HEADERDATA, run);

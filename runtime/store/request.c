@@ -103,6 +103,15 @@ void reply_release(struct store_reply *reply) {
     reply_forget(reply);
 }
 
+void reply_move(struct store_reply *to, struct store_reply *from) {
+    reply_release(to);
+    *to = *from;
+    if (!to->items) {
+        to->last_item = &to->items;
+    }
+    reply_init(from);
+}
+
 struct store_item *reply_add_item(struct store_reply *reply, const char *name, size_t name_len) {
     struct store_item *item = arena_alloc(&reply->arena, sizeof *item);
     char *copy = item ? arena_copy(&reply->arena, name, name_len) : NULL;

@@ -197,6 +197,7 @@ void request_init(struct store_request *req, enum store_verb verb);
 void reply_init(struct store_reply *reply);
 void reply_clear(struct store_reply *reply); /* ready for another attempt */
 void reply_release(struct store_reply *reply);
+void reply_move(struct store_reply *to, struct store_reply *from); /* `from` is clear after */
 void props_init(struct store_props *props);
 void props_release(struct store_props *props);
 /* Appends an item with initialised props to the reply's list, in order. NULL: no memory. */

@@ -29,6 +29,20 @@ static sqlite3_stmt *statement(struct sqlite *s, enum statement which) {
     return *st;
 }
 
+enum { READING_LOOK, READING_SCAN };
+
+static void close_read(struct sqlite *s, int which) {
+    if (s->reading[which]) {
+        sqlite3_reset(s->reading[which]);
+        s->reading[which] = NULL;
+    }
+}
+
+static void close_reads(struct sqlite *s) {
+    close_read(s, READING_LOOK);
+    close_read(s, READING_SCAN);
+}
+
 /* Runs a statement that gives no rows. */
 static bool finish(struct sqlite *s, sqlite3_stmt *st) {
     int code = sqlite3_step(st);
@@ -57,7 +71,6 @@ static sqlite3_stmt *with_key(struct sqlite *s, enum statement which, enum row_k
                               const char *parent, const char *name) {
     sqlite3_stmt *st = statement(s, which);
     if (st) {
-        sqlite3_reset(st);
         sqlite3_bind_int(st, 1, kind);
         bind_text(st, 2, parent);
         if (name) {
@@ -71,7 +84,6 @@ static sqlite3_stmt *with_blob(struct sqlite *s, enum statement which, const cha
                                const char *name) {
     sqlite3_stmt *st = statement(s, which);
     if (st) {
-        sqlite3_reset(st);
         bind_text(st, 1, container);
         if (name) {
             bind_text(st, 2, name);
@@ -119,12 +131,12 @@ static int64_t column_optional(sqlite3_stmt *st, int at) {
     return sqlite3_column_type(st, at) == SQLITE_NULL ? UNSET : sqlite3_column_int64(st, at);
 }
 
-static bool read_metadata(struct sqlite *s, sqlite3_stmt *st, int at, struct row *out) {
-    size_t len = (size_t)sqlite3_column_bytes(st, at);
-    if (len == 0) {
+static bool read_metadata(struct sqlite *s, sqlite3_stmt *st, struct row *out) {
+    const char *lines = column_text(st, COLUMN_METADATA);
+    if (!lines) {
         return true;
     }
-    if (!pairs_from_lines(&s->text_in, column_text(st, at), len)) {
+    if (!pairs_from_lines(&s->text_in, lines, (size_t)sqlite3_column_bytes(st, COLUMN_METADATA))) {
         return sqlite_fail(s, SQLITE_NOMEM);
     }
     out->metadata = s->text_in.data;
@@ -132,23 +144,28 @@ static bool read_metadata(struct sqlite *s, sqlite3_stmt *st, int at, struct row
     return true;
 }
 
+static void read_lease(sqlite3_stmt *st, struct row_lease *out) {
+    *out = (struct row_lease){
+        .id = column_text(st, COLUMN_LEASE_ID), .end = UNSET, .break_end = UNSET};
+    if (out->id) {
+        out->seconds = sqlite3_column_int64(st, COLUMN_LEASE_SECONDS);
+        out->end = column_optional(st, COLUMN_LEASE_END);
+        out->break_end = column_optional(st, COLUMN_LEASE_BREAK_END);
+        out->boot = column_text(st, COLUMN_LEASE_BOOT);
+    }
+}
+
 static bool read_row(struct sqlite *s, sqlite3_stmt *st, struct row *out) {
     *out = (struct row){
-        .name = column_text(st, 0),
-        .etag = sqlite3_column_int64(st, 1),
-        .created = sqlite3_column_int64(st, 2),
-        .modified = sqlite3_column_int64(st, 3),
-        .type = (enum blob_type)sqlite3_column_int(st, 4),
-        .content_type = column_text(st, 5),
-        .length = sqlite3_column_int64(st, 6),
-        .blocks = sqlite3_column_int64(st, 7),
-        .lease = {.id = column_text(st, 9),
-                  .seconds = sqlite3_column_int64(st, 10),
-                  .end = column_optional(st, 11),
-                  .break_end = column_optional(st, 12),
-                  .boot = column_text(st, 13)},
+        .etag = sqlite3_column_int64(st, COLUMN_ETAG),
+        .modified = sqlite3_column_int64(st, COLUMN_MODIFIED),
+        .type = (enum blob_type)sqlite3_column_int(st, COLUMN_TYPE),
+        .content_type = column_text(st, COLUMN_CONTENT_TYPE),
+        .length = sqlite3_column_int64(st, COLUMN_LENGTH),
+        .blocks = sqlite3_column_int64(st, COLUMN_BLOCKS),
     };
-    return read_metadata(s, st, 8, out);
+    read_lease(st, &out->lease);
+    return read_metadata(s, st, out);
 }
 
 static enum rows_found step_row(struct sqlite *s, sqlite3_stmt *st, struct row *out) {
@@ -156,11 +173,10 @@ static enum rows_found step_row(struct sqlite *s, sqlite3_stmt *st, struct row *
     if (code == SQLITE_ROW) {
         return read_row(s, st, out) ? ROWS_FOUND : ROWS_FAILED;
     }
-    sqlite3_reset(st);
     return code == SQLITE_DONE || sqlite_fail(s, code) ? ROWS_ABSENT : ROWS_FAILED;
 }
 
-static bool read_row_content(struct sqlite *s, sqlite3_stmt *st, struct row *out) {
+static bool read_content(struct sqlite *s, sqlite3_stmt *st, struct row *out) {
     if (out->type != BLOB_BLOCK) {
         return true;
     }
@@ -169,64 +185,79 @@ static bool read_row_content(struct sqlite *s, sqlite3_stmt *st, struct row *out
         error_set(&s->rows.err, ERR_ANSWER_TOO_LARGE, NULL);
         return false;
     }
-    int at = sqlite3_column_count(st) - 1;
-    out->content = sqlite3_column_blob(st, at);
-    out->content_len = (size_t)sqlite3_column_bytes(st, at);
+    out->content = sqlite3_column_blob(st, COLUMN_LAST);
+    out->content_len = (size_t)sqlite3_column_bytes(st, COLUMN_LAST);
     return (int64_t)out->content_len == out->length || sqlite_fail(s, SQLITE_CORRUPT);
 }
 
 static enum rows_found get(struct rows *rows, const struct row_key *key, bool content,
                            struct row *out) {
     struct sqlite *s = sqlite_of(rows);
+    close_read(s, READING_LOOK);
     sqlite3_stmt *st = with_key(s, content ? STATEMENT_GET_CONTENT : STATEMENT_GET, key->kind,
                                 key->parent, key->name);
     if (!st) {
         return ROWS_FAILED;
     }
+    s->reading[READING_LOOK] = st;
     enum rows_found found = step_row(s, st, out);
-    if (found == ROWS_FOUND && content && !read_row_content(s, st, out)) {
-        return ROWS_FAILED;
+    if (found != ROWS_FOUND) {
+        return found;
     }
-    return found;
+    out->name = key->name;
+    if (content) {
+        return read_content(s, st, out) ? ROWS_FOUND : ROWS_FAILED;
+    }
+    out->created = sqlite3_column_int64(st, COLUMN_LAST);
+    return ROWS_FOUND;
 }
 
 static bool seek(struct rows *rows, enum row_kind kind, const char *parent, const char *name) {
-    sqlite3_stmt *st = statement(sqlite_of(rows), STATEMENT_SCAN);
-    if (st) {
-        sqlite3_reset(st);
-        sqlite3_bind_int(st, 1, kind);
-        bind_text(st, 2, parent);
-        sqlite3_bind_text(st, 3, name, -1, SQLITE_TRANSIENT);
+    struct sqlite *s = sqlite_of(rows);
+    close_read(s, READING_SCAN);
+    sqlite3_stmt *st = with_key(s, STATEMENT_SCAN, kind, parent, NULL);
+    if (!st) {
+        return false;
     }
-    return st != NULL;
+    sqlite3_bind_text(st, 3, name, -1, SQLITE_TRANSIENT);
+    s->reading[READING_SCAN] = st;
+    return true;
 }
 
 static enum rows_found next(struct rows *rows, struct row *out) {
     struct sqlite *s = sqlite_of(rows);
-    return step_row(s, s->statements[STATEMENT_SCAN], out);
+    sqlite3_stmt *st = s->reading[READING_SCAN];
+    enum rows_found found = step_row(s, st, out);
+    if (found == ROWS_FOUND) {
+        out->name = column_text(st, COLUMN_LAST);
+    }
+    return found;
 }
 
+/* Parameters 4 and on: the columns in their order. */
 static bool bind_row(struct sqlite *s, sqlite3_stmt *st, const struct row *row) {
-    sqlite3_bind_int64(st, 4, row->etag);
-    sqlite3_bind_int64(st, 5, row->created);
-    sqlite3_bind_int64(st, 6, row->modified);
-    sqlite3_bind_int(st, 7, (int)row->type);
-    bind_text(st, 8, row->content_type);
-    sqlite3_bind_int64(st, 9, row->length);
-    sqlite3_bind_int64(st, 10, row->blocks);
+    enum { FIRST = 4 };
+    sqlite3_bind_int64(st, FIRST + COLUMN_ETAG, row->etag);
+    sqlite3_bind_int64(st, FIRST + COLUMN_MODIFIED, row->modified);
+    sqlite3_bind_int(st, FIRST + COLUMN_TYPE, (int)row->type);
+    bind_text(st, FIRST + COLUMN_CONTENT_TYPE, row->content_type);
+    sqlite3_bind_int64(st, FIRST + COLUMN_LENGTH, row->length);
+    sqlite3_bind_int64(st, FIRST + COLUMN_BLOCKS, row->blocks);
     if (row->metadata_len) {
         if (!lines_from_pairs(&s->text_out, row->metadata, row->metadata_len)) {
             return sqlite_fail(s, SQLITE_NOMEM);
         }
-        sqlite3_bind_text(st, 11, s->text_out.data, (int)s->text_out.len, SQLITE_STATIC);
+        sqlite3_bind_text(st, FIRST + COLUMN_METADATA, s->text_out.data, (int)s->text_out.len,
+                          SQLITE_STATIC);
     } else {
-        sqlite3_bind_null(st, 11);
+        sqlite3_bind_null(st, FIRST + COLUMN_METADATA);
     }
-    bind_text(st, 12, row->lease.id);
-    bind_optional(st, 13, row->lease.id ? row->lease.seconds : UNSET);
-    bind_optional(st, 14, row->lease.end);
-    bind_optional(st, 15, row->lease.break_end);
-    bind_text(st, 16, row->lease.boot);
+    const struct row_lease *lease = &row->lease;
+    bind_text(st, FIRST + COLUMN_LEASE_ID, lease->id);
+    bind_optional(st, FIRST + COLUMN_LEASE_SECONDS, lease->id ? lease->seconds : UNSET);
+    bind_optional(st, FIRST + COLUMN_LEASE_END, lease->end);
+    bind_optional(st, FIRST + COLUMN_LEASE_BREAK_END, lease->break_end);
+    bind_text(st, FIRST + COLUMN_LEASE_BOOT, lease->boot);
     return true;
 }
 
@@ -239,6 +270,7 @@ static bool put(struct rows *rows, const struct row_key *key, const struct row *
     }
     if (content) {
         const char *data = row->content ? row->content : "";
+        sqlite3_bind_int64(st, 16, row->created);
         sqlite3_bind_blob64(st, 17, data, row->content_len, SQLITE_STATIC);
     }
     return finish(s, st);
@@ -315,14 +347,18 @@ static bool clear(struct rows *rows, const struct row_key *key) {
 
 /* Transactions */
 
-static void close_reads(struct sqlite *s) {
-    static const enum statement READS[] = {STATEMENT_GET, STATEMENT_GET_CONTENT, STATEMENT_SCAN};
-    for (size_t i = 0; i < sizeof READS / sizeof READS[0]; i++) {
-        sqlite3_reset(s->statements[READS[i]]);
-    }
+/* A number that changes with every commit, ours and others'; as of the transaction under way. */
+static unsigned version_seen(struct sqlite *s) {
+    unsigned version = 0;
+    sqlite3_file_control(s->db, "main", SQLITE_FCNTL_DATA_VERSION, &version);
+    return version;
 }
 
+/* The state record; from memory when nobody has written since our own last commit. */
 static bool read_state(struct sqlite *s) {
+    if (s->state_known && version_seen(s) == s->state_version) {
+        return true;
+    }
     sqlite3_stmt *st = statement(s, STATEMENT_STATE_GET);
     if (!st) {
         return false;
@@ -342,7 +378,7 @@ static void rollback(struct rows *rows) {
     if (!s->writing) {
         return;
     }
-    s->writing = false;
+    s->writing = s->state_known = false;
     if (s->block_taken) {
         s->etag = s->etag_end = 0;
     }
@@ -357,7 +393,7 @@ static void rollback(struct rows *rows) {
 
 static bool begin(struct rows *rows, bool writes) {
     struct sqlite *s = sqlite_of(rows);
-    error_clear(&rows->err);
+    rows->err.code = ERR_OK;
     rows->large = s->was_busy = s->in_doubt = false;
     if (!writes) {
         return true;
@@ -399,6 +435,8 @@ static bool commit(struct rows *rows) {
         return false;
     }
     s->writing = false;
+    s->state_known = true;
+    s->state_version = version_seen(s);
     return true;
 }
 

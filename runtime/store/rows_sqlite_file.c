@@ -154,6 +154,8 @@ struct rows *rows_sqlite_open(const char *path, bool relaxed, int64_t wait_until
     s->wait_until = wait_until;
     buf_init(&s->text_in, PAIRS_MAX);
     buf_init(&s->text_out, PAIRS_MAX);
+    /* SQLite need not count its memory, under a mutex. Refused once it is in use, and then it is done. */
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     int code = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     bool ok = code == SQLITE_OK ? configure(s, relaxed) && read_version(s) : sqlite_fail(s, code);
     if (!ok) {

@@ -8,26 +8,43 @@
 #include "base/alloc.h"
 #include "store/rows_sqlite.h"
 
-#define HEAD_COLUMNS                                                                               \
-    "name, etag, created, modified, type, content_type, length, blocks, metadata, lease_id,"       \
-    " lease_seconds, lease_end, lease_break_end, lease_boot"
+/* What every look at a record reads, in the order of COLUMN_*; one more column follows it. */
+#define COLUMNS                                                                                    \
+    "etag, modified, type, content_type, length, blocks, metadata, lease_id, lease_seconds,"       \
+    " lease_end, lease_break_end, lease_boot"
+
+enum column {
+    COLUMN_ETAG,
+    COLUMN_MODIFIED,
+    COLUMN_TYPE,
+    COLUMN_CONTENT_TYPE,
+    COLUMN_LENGTH,
+    COLUMN_BLOCKS,
+    COLUMN_METADATA,
+    COLUMN_LEASE_ID,
+    COLUMN_LEASE_SECONDS,
+    COLUMN_LEASE_END,
+    COLUMN_LEASE_BREAK_END,
+    COLUMN_LEASE_BOOT,
+    COLUMN_LAST, /* created, content or name */
+};
+
+#define OF_KEY " WHERE kind = ?1 AND parent = ?2 AND name = ?3"
 
 #define STATEMENT_LIST(X)                                                                          \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
     X(COMMIT, "COMMIT")                                                                            \
     X(ROLLBACK, "ROLLBACK")                                                                        \
-    X(GET, "SELECT " HEAD_COLUMNS " FROM rows WHERE kind = ?1 AND parent = ?2 AND name = ?3")      \
-    X(GET_CONTENT, "SELECT " HEAD_COLUMNS ", content FROM rows"                                    \
-                   " WHERE kind = ?1 AND parent = ?2 AND name = ?3")                               \
-    X(SCAN, "SELECT " HEAD_COLUMNS " FROM rows"                                                    \
+    X(GET, "SELECT " COLUMNS ", created FROM rows" OF_KEY)                                         \
+    X(GET_CONTENT, "SELECT " COLUMNS ", content FROM rows" OF_KEY)                                 \
+    X(SCAN, "SELECT " COLUMNS ", name FROM rows"                                                   \
             " WHERE kind = ?1 AND parent = ?2 AND name >= ?3 ORDER BY name")                       \
-    X(PUT, "INSERT OR REPLACE INTO rows (kind, parent, " HEAD_COLUMNS ", content)"                 \
+    X(PUT, "INSERT OR REPLACE INTO rows (kind, parent, name, " COLUMNS ", created, content)"       \
            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)") \
-    X(PUT_HEAD, "UPDATE rows SET etag = ?4, created = ?5, modified = ?6, type = ?7,"               \
-                " content_type = ?8, length = ?9, blocks = ?10, metadata = ?11, lease_id = ?12,"   \
-                " lease_seconds = ?13, lease_end = ?14, lease_break_end = ?15, lease_boot = ?16"   \
-                " WHERE kind = ?1 AND parent = ?2 AND name = ?3")                                  \
-    X(REMOVE, "DELETE FROM rows WHERE kind = ?1 AND parent = ?2 AND name = ?3")                    \
+    X(PUT_HEAD, "UPDATE rows SET etag = ?4, modified = ?5, type = ?6, content_type = ?7,"          \
+                " length = ?8, blocks = ?9, metadata = ?10, lease_id = ?11, lease_seconds = ?12,"  \
+                " lease_end = ?13, lease_break_end = ?14, lease_boot = ?15" OF_KEY)                \
+    X(REMOVE, "DELETE FROM rows" OF_KEY)                                                           \
     X(REMOVE_BELOW, "DELETE FROM rows WHERE kind = ?1 AND parent = ?2")                            \
     X(PIECE_ADD, "INSERT INTO pieces (container, name, position, data) VALUES (?1, ?2, ?3, ?4)")   \
     X(PIECES_READ, "SELECT position, data FROM pieces WHERE container = ?1 AND name = ?2"          \
@@ -49,6 +66,7 @@ struct sqlite {
     sqlite3 *db;
     char *path;
     sqlite3_stmt *statements[STATEMENT_COUNT]; /* prepared when first used */
+    sqlite3_stmt *reading[2];                  /* open for a reader: a look and a scan, or NULL */
     struct buf text_in, text_out;              /* metadata on its way */
     int64_t wait_until;
     int version;
@@ -58,6 +76,8 @@ struct sqlite {
     bool writing;
     bool state_dirty, block_taken;
     int64_t state_etag, state_date;
+    bool state_known; /* the two are as our last commit left them, when state_version is too */
+    unsigned state_version;
     int64_t etag, etag_end; /* numbers left of our block */
 };
 

@@ -327,5 +327,6 @@ bool signer_authorization(struct signer *s, const struct buf *text, struct buf *
     char encoded[DIGEST_TEXT + 1];
     base64_digest(digest, encoded);
     buf_clear(out);
-    return buf_printf(out, "SharedKey %s:%s", s->account, encoded);
+    return buf_puts(out, "SharedKey ") && buf_puts(out, s->account) && buf_putc(out, ':') &&
+           buf_append(out, encoded, DIGEST_TEXT);
 }

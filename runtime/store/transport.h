@@ -15,7 +15,7 @@ struct attempt {
     const struct store_request *req;
     struct store_reply *reply; /* cleared before; the transport fills it in, err included */
     int64_t deadline;          /* boot-time ns: answer ERR_TIMEOUT when it is reached */
-    bool sent;                 /* out: the request may have reached the store, so that when the answer
+    bool sent; /* out: the request may have reached the store, so that when the answer
                                   is lost (ERR_TIMEOUT, ERR_UNREACHABLE, ERR_BAD_ANSWER, a 5xx) the
                                   write may have happened */
     void (*done)(struct attempt *a); /* called once, on the world's thread */
@@ -24,9 +24,9 @@ struct attempt {
 
 /* Somebody waits for a change below a container and a name prefix. */
 struct store_watch {
-    const char *container; /* NULL: any change at all */
-    const char *prefix;    /* NULL: any name */
-    uint64_t since;        /* a mark: what the waiter has already seen */
+    const char *container;                  /* NULL: any change at all */
+    const char *prefix;                     /* NULL: any name */
+    uint64_t since;                         /* a mark: what the waiter has already seen */
     void (*changed)(struct store_watch *w); /* called at most once, on the world's thread */
     struct store_watch *next;               /* the transport's */
     void *impl;                             /* the transport's */

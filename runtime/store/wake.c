@@ -17,7 +17,7 @@
 
 struct wake_page {
     _Atomic uint32_t bell;
-    char pad[4];
+    _Atomic uint32_t sleepers; /* at least so many; those who were killed asleep stay counted */
     _Atomic uint64_t announced;
     char pad_to_64[48];
     _Atomic uint64_t counters[WAKE_SLOTS];
@@ -118,9 +118,12 @@ static uint32_t own_bit(void) {
     return UINT32_C(1) << ((unsigned)getpid() % 32);
 }
 
+/* Who counts himself among the sleepers after the look at them finds that the bell has rung. */
 static void ring(struct wake *wake, uint32_t bits) {
     atomic_fetch_add(&wake->page->bell, 1);
-    syscall(SYS_futex, &wake->page->bell, FUTEX_WAKE_BITSET, INT_MAX, NULL, NULL, bits);
+    if (atomic_load(&wake->page->sleepers) != 0) {
+        syscall(SYS_futex, &wake->page->bell, FUTEX_WAKE_BITSET, INT_MAX, NULL, NULL, bits);
+    }
 }
 
 void wake_raise(struct wake *wake, uint64_t slots) {
@@ -153,8 +156,10 @@ uint32_t wake_bell(const struct wake *wake) {
 }
 
 void wake_sleep(struct wake *wake, uint32_t bell, uint64_t slots) {
+    atomic_fetch_add(&wake->page->sleepers, 1);
     syscall(SYS_futex, &wake->page->bell, FUTEX_WAIT_BITSET, bell, NULL, NULL,
             bits_of(slots) | own_bit());
+    atomic_fetch_sub(&wake->page->sleepers, 1);
 }
 
 void wake_ring(struct wake *wake) {

@@ -11,7 +11,7 @@
  *     ... commit ...
  *     wake_raise      the same slots, whether the commit went well or not
  *
- * In the file: a word that all sleepers sleep on, the bell, at 0; the slots announced, at 8; the counters
+ * In the file: a word that all sleepers sleep on, the bell, at 0; their number, at 4; the slots announced, at 8; the counters
  * from 64 on. A file of zeros is a good one. It holds nothing that matters: who finds it gone makes a new
  * one, and waiters have a second, slower way to learn of changes (see wake_watchers.h).
  */

@@ -188,7 +188,7 @@ static int co_close(lua_State *L) {
     return 2;
 }
 
-static int co_yield(lua_State *L) {
+static int co_yield (lua_State *L) {
     struct vm *vm = lua_touserdata(L, lua_upvalueindex(1));
     if (vm->running && L == vm->running->co) {
         return luaL_error(L, "attempt to yield from outside a coroutine "
@@ -199,7 +199,8 @@ static int co_yield(lua_State *L) {
 
 void coroutine_library(lua_State *L, struct vm *vm) {
     static const luaL_Reg functions[] = {
-        {"resume", co_resume}, {"wrap", co_wrap}, {"close", co_close}, {"yield", co_yield}, {NULL, NULL},
+        {"resume", co_resume}, {"wrap", co_wrap}, {"close", co_close},
+        {"yield", co_yield },  {NULL, NULL},
     };
     lua_newtable(L);
     lua_pushlightuserdata(L, vm);

@@ -102,8 +102,11 @@ void task_cancel(lua_State *L, struct task *t) {
 struct vm *task_enter(lua_State *L, const char *name) {
     struct vm *vm = lua_touserdata(L, lua_upvalueindex(1));
     if (!vm->world) {
-        luaL_error(L, "%s works only while synod runs the script: start it with `synod run`, or call it "
-                      "inside synod.main(fn)", name);
+        luaL_error(
+            L,
+            "%s works only while synod runs the script: start it with `synod run`, or call it "
+            "inside synod.main(fn)",
+            name);
     }
     return vm;
 }
@@ -115,9 +118,11 @@ bool task_may_wait(lua_State *L, struct vm *vm) {
 struct vm *task_enter_wait(lua_State *L, const char *name) {
     struct vm *vm = task_enter(L, name);
     if (!task_may_wait(L, vm)) {
-        luaL_error(L, "%s cannot wait here: Lua cannot suspend inside a callback of table.sort or "
-                      "string.gsub, a finaliser, or another library's callback; wait before or after it",
-                   name);
+        luaL_error(
+            L,
+            "%s cannot wait here: Lua cannot suspend inside a callback of table.sort or "
+            "string.gsub, a finaliser, or another library's callback; wait before or after it",
+            name);
     }
     if (vm->running->cancels) {
         task_raise_cancel(L, vm->running);
@@ -386,7 +391,8 @@ static void task_end(struct task *t, int status, int nresults) {
     if (status != LUA_OK) { /* memory was short, or another library yielded: close what is open */
         lua_resetthread(t->co);
         if (status == LUA_YIELD) {
-            lua_pushliteral(t->co, "another library suspended the task: it cannot be used with synod");
+            lua_pushliteral(t->co,
+                            "another library suspended the task: it cannot be used with synod");
         }
         t->failed = true;
         t->results = 1;

@@ -35,7 +35,7 @@ size_t vm_memory_used(lua_State *L);
 
 /* Pushes the userdata that owns it, which the registry keeps. */
 struct vm *vm_new(lua_State *L);
-struct vm *vm_of(lua_State *L);  /* the one whose library is loaded in this state; NULL: none */
+struct vm *vm_of(lua_State *L); /* the one whose library is loaded in this state; NULL: none */
 struct world *vm_world(struct vm *vm); /* NULL outside of a run */
 
 /* How an err table is made: given from above, because errors are shown to Lua in one way only. */
@@ -56,7 +56,7 @@ struct vm_end {
  * the caller's. Prints nothing. */
 int vm_run(lua_State *L, struct vm *vm, struct world *w, int nargs, struct vm_end *end);
 
-/* For a signal handler: SIGINT or SIGTERM has come. The first begins a controlled stop: the `stopping`
+/* For a signal handler: SIGINT, SIGTERM or SIGHUP has come. The first begins a controlled stop: the `stopping`
  * handlers run (10 s), then all tasks are cancelled, again each second, and after 30 s the process
  * ends; a second SIGINT ends it at once. Async-signal-safe. */
 void vm_signal(struct vm *vm, int signal);

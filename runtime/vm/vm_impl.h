@@ -9,12 +9,12 @@
 #include "vm/vm.h"
 
 enum {
-    TURN_SKIPS = 32,           /* answers a task may take at once before the others have a turn */
-    POLL_EVERY_US = 200,       /* the world is polled this often while tasks are always ready */
-    TICK_MS = 10,              /* of CPU time between two polls while a task computes */
-    STOP_TOTAL_S = 30,         /* a controlled stop, in all */
-    STOP_HANDLERS_S = 10,      /* of these, for the `stopping` handlers */
-    WIND_DOWN_S = 10,          /* clean-up of what is left when the main task has ended */
+    TURN_SKIPS = 32,      /* answers a task may take at once before the others have a turn */
+    POLL_EVERY_US = 200,  /* the world is polled this often while tasks are always ready */
+    TICK_MS = 10,         /* of CPU time between two polls while a task computes */
+    STOP_TOTAL_S = 30,    /* a controlled stop, in all */
+    STOP_HANDLERS_S = 10, /* of these, for the `stopping` handlers */
+    WIND_DOWN_S = 10,     /* clean-up of what is left when the main task has ended */
     CANCEL_AGAIN_S = 1,
 };
 
@@ -23,9 +23,9 @@ enum task_state { TASK_NEW, TASK_READY, TASK_RUNNING, TASK_PARKED, TASK_ENDED };
 struct task {
     struct vm *vm;
     lua_State *co;
-    struct task *next;        /* in the ready queue, or the ring of a waitlist; never both */
-    struct task *prev;        /* in the ring of a waitlist */
-    struct waitlist *list;    /* the one it waits in, or NULL */
+    struct task *next;          /* in the ready queue, or the ring of a waitlist; never both */
+    struct task *prev;          /* in the ring of a waitlist */
+    struct waitlist *list;      /* the one it waits in, or NULL */
     struct task *older, *newer; /* all tasks that have not ended */
     struct alarm alarm;
     void *arg; /* of the wait, with its two ends */
@@ -33,16 +33,16 @@ struct task {
     task_cancel_f cancel;
     struct waitlist joiners;
     uint32_t id;
-    int anchor;         /* reference that keeps it from being collected until it ends */
-    int results;        /* how many values it left on `co` */
-    unsigned cancels;   /* still to be raised */
+    int anchor;       /* reference that keeps it from being collected until it ends */
+    int results;      /* how many values it left on `co` */
+    unsigned cancels; /* still to be raised */
     unsigned char state;
-    bool woken;         /* before it parked */
-    bool interrupted;   /* the wait was given up: raise instead of `done` */
+    bool woken;       /* before it parked */
+    bool interrupted; /* the wait was given up: raise instead of `done` */
     bool timed_out;
     bool detached;
     bool failed;
-    bool joined;        /* somebody has seen its error, or nobody needs to */
+    bool joined; /* somebody has seen its error, or nobody needs to */
     bool was_cancelled;
 };
 
@@ -75,10 +75,10 @@ struct vm {
     /* the end of a run */
     enum phase phase;
     struct task *stopper;
-    struct alarm again;   /* cancel once more */
-    int64_t give_up;      /* after this, what is left is dropped */
-    bool has_fatal;       /* an orphan's error ended the run: kept in the registry */
-    bool stuck;           /* nothing could ever happen any more */
+    struct alarm again; /* cancel once more */
+    int64_t give_up;    /* after this, what is left is dropped */
+    bool has_fatal;     /* an orphan's error ended the run: kept in the registry */
+    bool stuck;         /* nothing could ever happen any more */
     bool exiting;
     int exit_code;
     bool cut; /* somebody was cancelled by the end of the run */

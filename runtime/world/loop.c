@@ -115,7 +115,8 @@ struct watched {
 
 static void on_ready(uv_poll_t *handle, int status, int events) {
     struct watched *d = container_of(handle, struct watched, poll);
-    int seen = ((events & UV_READABLE) ? WATCH_READ : 0) | ((events & UV_WRITABLE) ? WATCH_WRITE : 0);
+    int seen =
+        ((events & UV_READABLE) ? WATCH_READ : 0) | ((events & UV_WRITABLE) ? WATCH_WRITE : 0);
     d->watch->ready(d->watch, status < 0 ? WATCH_READ | WATCH_WRITE : seen);
 }
 
@@ -143,7 +144,8 @@ int watch_start(struct world *w, struct watch *watch, int fd, int events) {
         }
     }
     struct watched *d = watch->impl;
-    int wanted = ((events & WATCH_READ) ? UV_READABLE : 0) | ((events & WATCH_WRITE) ? UV_WRITABLE : 0);
+    int wanted =
+        ((events & WATCH_READ) ? UV_READABLE : 0) | ((events & WATCH_WRITE) ? UV_WRITABLE : 0);
     return uv_poll_start(&d->poll, wanted, on_ready);
 }
 

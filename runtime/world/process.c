@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/descriptor.h"
 
 enum {
     FD_FIRST = 3, /* below are the standard streams */
@@ -44,37 +45,10 @@ struct launch {
 };
 
 static void fd_close(int *fd) {
-    if (*fd != NO_FD) {
+    if (*fd >= 0) {
         close(*fd);
         *fd = NO_FD;
     }
-}
-
-/* Moves a descriptor away from the places of the standard streams. */
-static int fd_lift(int fd) {
-    if (fd < 0 || fd >= FD_FIRST) {
-        return fd;
-    }
-    int lifted = fcntl(fd, F_DUPFD_CLOEXEC, FD_FIRST);
-    int error = errno;
-    close(fd);
-    errno = error;
-    return lifted;
-}
-
-static int pipe_open(int ends[2]) {
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        return -errno;
-    }
-    ends[0] = fd_lift(ends[0]);
-    ends[1] = fd_lift(ends[1]);
-    if (ends[0] < 0 || ends[1] < 0) {
-        int error = errno;
-        fd_close(&ends[0]);
-        fd_close(&ends[1]);
-        return -error;
-    }
-    return 0;
 }
 
 void process_init(struct process *p, struct world *w, void (*ended)(struct process *p)) {
@@ -82,10 +56,9 @@ void process_init(struct process *p, struct world *w, void (*ended)(struct proce
     p->world = w;
     p->ended = ended;
     p->pidfd = NO_FD;
-    p->report = NO_FD;
+    pipe_end_init(&p->report, w);
     for (int i = 0; i < PROCESS_STREAMS; i++) {
-        p->pipes[i].world = w;
-        p->pipes[i].fd = NO_FD;
+        pipe_end_init(&p->pipes[i], w);
     }
 }
 
@@ -166,30 +139,16 @@ static int stream_open(struct process *p, struct launch *l, int i) {
         return 0;
     }
     if (kind == PROCESS_NULL) {
-        l->streams[i] = fd_lift(open("/dev/null", O_RDWR | O_CLOEXEC));
+        l->streams[i] = descriptor_lift(open("/dev/null", O_RDWR | O_CLOEXEC));
         return l->streams[i] < 0 ? -errno : 0;
     }
-    int ends[2];
-    int rc = pipe_open(ends);
-    if (rc != 0) {
-        return rc;
-    }
-    int ours = i == STDIN_FILENO ? 1 : 0;
-    fcntl(ends[ours], F_SETFL, O_NONBLOCK);
-    p->pipes[i].fd = ends[ours];
-    l->streams[i] = ends[1 - ours];
-    return 0;
+    l->streams[i] = pipe_end_open(&p->pipes[i], i == STDIN_FILENO);
+    return l->streams[i] < 0 ? l->streams[i] : 0;
 }
 
 static int streams_open(struct process *p, struct launch *l) {
-    int report[2];
-    int rc = pipe_open(report);
-    if (rc != 0) {
-        return rc;
-    }
-    fcntl(report[0], F_SETFL, O_NONBLOCK);
-    p->report = report[0];
-    l->report = report[1];
+    l->report = pipe_end_open(&p->report, false);
+    int rc = l->report < 0 ? l->report : 0;
     for (int i = 0; i < PROCESS_STREAMS && rc == 0; i++) {
         rc = stream_open(p, l, i);
     }
@@ -262,7 +221,7 @@ int process_start(struct process *p, const struct process_options *options) {
 
 static void process_read_end(struct process *p, const siginfo_t *info) {
     struct report r;
-    if (read(p->report, &r, sizeof r) == (ssize_t)sizeof r) {
+    if (pipe_end_read(&p->report, &r, sizeof r) == (ssize_t)sizeof r) {
         p->end = (struct process_end){PROCESS_NOT_RUN, r.error, r.in_directory != 0};
     } else if (info->si_code == CLD_EXITED) {
         p->end = (struct process_end){.result = PROCESS_EXITED, .code = info->si_status};
@@ -295,7 +254,7 @@ static void process_reap(struct process *p) {
     p->pid = 0;
     watch_stop(p->world, &p->watch);
     fd_close(&p->pidfd);
-    fd_close(&p->report);
+    pipe_end_close(&p->report);
     world_release(p->world);
 }
 
@@ -340,64 +299,8 @@ void process_release(struct process *p) {
         }
     }
     for (int i = 0; i < PROCESS_STREAMS; i++) {
-        process_pipe_close(&p->pipes[i]);
+        pipe_end_close(&p->pipes[i]);
     }
     fd_close(&p->pidfd);
-    fd_close(&p->report);
-}
-
-/* ---- pipes ---- */
-
-ssize_t process_pipe_read(struct process_pipe *pipe, void *out, size_t n) {
-    if (pipe->fd == NO_FD) {
-        return 0;
-    }
-    ssize_t got;
-    do {
-        got = read(pipe->fd, out, n);
-    } while (got < 0 && errno == EINTR);
-    return got < 0 ? -errno : got;
-}
-
-ssize_t process_pipe_write(struct process_pipe *pipe, const void *data, size_t n) {
-    if (pipe->fd == NO_FD) {
-        return -EPIPE;
-    }
-    ssize_t put;
-    do {
-        put = write(pipe->fd, data, n);
-    } while (put < 0 && errno == EINTR);
-    return put < 0 ? -errno : put;
-}
-
-static void process_pipe_ready(struct watch *watch, int events) {
-    struct process_pipe *pipe = container_of(watch, struct process_pipe, watch);
-    (void)events;
-    void (*ready)(struct process_pipe *) = pipe->ready;
-    process_pipe_forget(pipe);
-    ready(pipe);
-}
-
-int process_pipe_await(struct process_pipe *pipe, void (*ready)(struct process_pipe *pipe)) {
-    bool writes = (fcntl(pipe->fd, F_GETFL) & O_ACCMODE) == O_WRONLY;
-    pipe->watch.ready = process_pipe_ready;
-    int rc = watch_start(pipe->world, &pipe->watch, pipe->fd, writes ? WATCH_WRITE : WATCH_READ);
-    if (rc == 0) {
-        pipe->ready = ready;
-        world_hold(pipe->world);
-    }
-    return rc;
-}
-
-void process_pipe_forget(struct process_pipe *pipe) {
-    if (pipe->ready) {
-        pipe->ready = NULL;
-        watch_stop(pipe->world, &pipe->watch);
-        world_release(pipe->world);
-    }
-}
-
-void process_pipe_close(struct process_pipe *pipe) {
-    process_pipe_forget(pipe);
-    fd_close(&pipe->fd);
+    pipe_end_close(&p->report);
 }

@@ -3,7 +3,7 @@
  *     struct process p;
  *     process_init(&p, w, on_end);
  *     int rc = process_start(&p, &options);          0, or -errno: it was not started
- *     process_pipe_await(&p.pipes[1], on_ready);     then process_pipe_read, until it gives 0
+ *     pipe_end_await(&p.pipes[1], on_ready);        then pipe_end_read, until it gives 0
  *     ... on_end(&p): p.end says how ...
  *     process_release(&p);
  *
@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "world/pipe.h"
 #include "world/world.h"
 
 enum { PROCESS_PASSED_MAX = 8, PROCESS_STREAMS = 3 };
@@ -39,19 +40,10 @@ struct process_options {
     char *const *environ;  /* NULL-terminated "NAME=value"; NULL: ours */
     const char *directory; /* NULL: ours */
     enum process_stdio stdio[PROCESS_STREAMS];
-    int passed
-        [PROCESS_PASSED_MAX]; /* descriptors above 2 that the child keeps, by the same number */
+    /* descriptors above 2 that the child keeps, by the same number */
+    int passed[PROCESS_PASSED_MAX];
     size_t passed_count;
     bool foreground; /* on a terminal that is ours its group becomes the one that Ctrl-C reaches */
-};
-
-/* Our end of a pipe. */
-struct process_pipe {
-    struct world *world;
-    int fd; /* -1: closed, or never opened */
-    struct watch watch;
-    void (*ready)(struct process_pipe *pipe);
-    void *owner; /* for whoever awaits it; not touched here */
 };
 
 enum process_result { PROCESS_EXITED, PROCESS_KILLED, PROCESS_NOT_RUN };
@@ -66,9 +58,9 @@ struct process {
     struct world *world;
     pid_t pid; /* 0: not started, or its end was seen */
     int pidfd;
-    bool foreground; /* the terminal is lent to it */
-    int report;      /* the child writes here why it could not run; closed by a successful exec */
-    struct process_pipe pipes[PROCESS_STREAMS];
+    bool foreground;        /* the terminal is lent to it */
+    struct pipe_end report; /* the child writes here why it could not run */
+    struct pipe_end pipes[PROCESS_STREAMS];
     struct watch watch;
     void (*ended)(struct process *p); /* runs once, inside world_wait */
     struct process_end end;           /* set before `ended` runs */
@@ -84,14 +76,5 @@ bool process_is_running(const struct process *p);
 void process_release(struct process *p);
 
 enum { PROCESS_REAP_MS = 2000 };
-
-/* Bytes, 0 at the end of the stream (or when it is closed), -EAGAIN: await it, else -errno. */
-ssize_t process_pipe_read(struct process_pipe *pipe, void *out, size_t n);
-/* Bytes taken, -EAGAIN: await it, else -errno (-EPIPE: the child does not read any more). */
-ssize_t process_pipe_write(struct process_pipe *pipe, const void *data, size_t n);
-/* Calls `ready` once, when reading or writing may go on. 0, or -errno. */
-int process_pipe_await(struct process_pipe *pipe, void (*ready)(struct process_pipe *pipe));
-void process_pipe_forget(struct process_pipe *pipe); /* `ready` will not be called after this */
-void process_pipe_close(struct process_pipe *pipe);
 
 #endif

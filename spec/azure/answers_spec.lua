@@ -124,6 +124,17 @@ describe("the service", function()
     assert.is_true(core.now() - start < 1)
   end))
 
+  it("is given the time it asks for, in seconds or until a date", function()
+    core.main(function() -- the clock stands still while the server is asked, and then jumps
+      local store <close> = assert(core.open_store(azurite.string_for(server.port)))
+      for _, word in ipairs { "wait-seconds", "wait-date" } do
+        local start = core.now()
+        assert.equal("hello", (store:container("abc"):blob(word):get()))
+        assert.equal(3, math.floor(core.now() - start))
+      end
+    end, { clock = "virtual" })
+  end)
+
   it("has another time than we", run(function(store)
     local err = read(store, "wrong-clock")
     assert.equal("AuthenticationFailed", err.code)
@@ -214,6 +225,15 @@ describe("a connection string", function()
       local text = " accountkey = " .. azurite.key .. " ; BLOBENDPOINT=http://127.0.0.1:%d/%s/ ;AccountName=%s;;"
       local store <close> = assert(core.open_store(text:format(azurite.port(), azurite.account, azurite.account)))
       assert(store:container(azurite.fresh("parts")):create())
+    end)
+  end)
+
+  it("for the emulator may name its host", function()
+    core.main(function() -- where only 127.0.0.1 would answer
+      local text = "UseDevelopmentStorage=true;DevelopmentStorageProxyUri=http://127.0.0.2:8888/"
+      local store <close> = assert(core.open_store(text))
+      local _, err = store:container("abc"):create { timeout = 0.3 }
+      has("127.0.0.2:10000 refuses connections", err)
     end)
   end)
 end)

@@ -3,8 +3,9 @@
 local core = require "synod.core"
 local synod = require "synod"
 local servers = require "spec.support.server"
+local sh = require "spec.support.sh"
 
-local server, base
+local server, base, folder
 
 local function get(word, options)
   options = options or {}
@@ -26,8 +27,12 @@ describe("synod.http", function()
   setup(function()
     server = servers.start("spec/support/odd_server.js")
     base = ("http://127.0.0.1:%d/"):format(server.port)
+    folder = sh.folder()
   end)
-  teardown(function() server:stop() end)
+  teardown(function()
+    server:stop()
+    folder:close()
+  end)
 
   it("gives the status, the headers in lower case and the body", run(function()
     local status, headers, body = get("ok")
@@ -129,6 +134,33 @@ describe("synod.http", function()
       assert.is_true(took >= 0.15 and took < 1)
     end
   end))
+
+  it("is not sent when there is no time", run(function()
+    local before = count("ok")
+    local status, err = get("ok", { timeout = 0 })
+    assert.is_nil(status)
+    assert.equal("no time is left for the request", err.message)
+    assert.equal(before, count("ok"))
+  end))
+
+  it("works while the clock is virtual, which stands still meanwhile", function()
+    core.main(function()
+      local start = synod.now()
+      assert.equal(200, (get("late")))
+      assert.equal(start, synod.now())
+    end, { clock = "virtual" })
+  end)
+
+  it("goes through the proxy of the environment", function()
+    local script = folder:write("proxy.lua", [[
+      local synod = require "synod"
+      for _, url in ipairs { "http://name.example/a/echo", ... } do print((select(3, synod.http { url = url }))) end
+    ]])
+    local env = { http_proxy = "http://127.0.0.1:" .. server.port, no_proxy = "127.0.0.1" }
+    local output = sh.run(("$SYNOD run %s %secho"):format(sh.quote(script), base), { env = env })
+    assert.truthy(output:find("GET http://name.example/a/echo HTTP/1.1\r\n", 1, true), output)
+    assert.truthy(output:find("GET /echo HTTP/1.1\r\n", 1, true), output)
+  end)
 
   it("lets other tasks run meanwhile", run(function()
     local ticks = 0

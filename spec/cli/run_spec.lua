@@ -239,7 +239,7 @@ describe("a script that computes for ever", function()
         local held <close> = setmetatable({}, { __close = function() print("closed") end })
         print("computing")
         while true do end
-      ]], nil, { before = ("timeout --preserve-status -s %s 0.5"):format(name) })
+      ]], nil, { before = ("timeout --foreground --preserve-status -s %s 0.5"):format(name) })
       assert.equal(128 + number, r.code, r.err)
       assert.equal("computing\nclosed\n", r.out)
     end)

@@ -3,7 +3,7 @@
 local program = require "spec.support.program"
 
 local KEY = "c2VjcmV0LWtleS1vZi10aGUtc3BlYw=="
-local URL = "DefaultEndpointsProtocol=http;AccountName=dev;AccountKey=" .. KEY .. ";BlobEndpoint=http://127.0.0.1:9/dev;"
+local URL = "AccountName=dev;AccountKey=" .. KEY .. ";BlobEndpoint=http://127.0.0.1:9/dev;"
 
 -- What can be read about the process from outside, and from within by a command.
 local SCRIPT = [[

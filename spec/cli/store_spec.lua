@@ -124,6 +124,22 @@ describe("synod store", function()
     end)
   end
 
+  it("says that its output cannot be written, and goes quietly when nobody reads on", function()
+    local folder <close> = sh.folder()
+    run(CREATE .. "head -c 3000000 /dev/zero | $SYNOD store put flags/big", folder)
+    for words, text in pairs {
+      ["get flags/big >/dev/full"] = "synod: standard output cannot be written: No space left on device\n",
+      ["ls >/dev/full"] = "synod: standard output cannot be written: No space left on device\n",
+      ["get flags/big -o /dev/full"] = "synod: cannot write /dev/full: No space left on device\n",
+      ["get flags/big >&-"] = "synod: standard output cannot be written: it is closed\n",
+    } do
+      local output, code = run("$SYNOD store " .. words, folder)
+      assert.same({ text, 1 }, { output, code })
+    end
+    assert.equal("10\n", (run("$SYNOD store get flags/big | head -c 10 | wc -c", folder)))
+    assert.equal("3000000\n", (run("$SYNOD store get flags/big | (sleep 0.2; wc -c)", folder)))
+  end)
+
   it("says that nobody answers, with exit code 3 and without the key", function()
     local key = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
     local output, code = run(([[$SYNOD store ls --timeout 1 --store ]]

@@ -98,9 +98,21 @@ describe("synod run -n", function()
   end)
 
   it("leaves JSON log lines as they are", function()
-    local r = run_n(1, [[require("synod").log.info("hello") io.stderr:write("plain\n")]], nil, "--log-format", "json")
+    local lua = [[require("synod").log.info("hello") io.stderr:write("plain\n")]]
+    local r = run_n(1, lua, nil, "--log-format", "json")
     assert.matches('^{"time":"[^"]+","level":"info","instance":"x_IN_0","task":"main","message":"hello"}\n', r.err)
     assert.matches("\nx_IN_0 | plain\n$", r.err)
+  end)
+
+  it("says what it has to say as JSON too", function()
+    local r = run_n(1, "os.exit(3)", nil, "--log-format", "json")
+    assert.matches('^{"time":"[^"]+","level":"error","instance":"synod","task":"[^"]+",'
+      .. '"message":"x_IN_0 failed with exit code 3"}\n$', r.err)
+  end)
+
+  it("says the name once in a log line", function()
+    local r = run_n(1, [[require("synod").log.info("hello")]])
+    assert.matches("^x_IN_0 | [%d-]+ [%d:.]+Z INFO  hello\n$", r.err)
   end)
 
   it("colours the names on a terminal only, and not with NO_COLOR", function()
@@ -167,7 +179,7 @@ describe("synod run -n", function()
     assert.matches("x_IN_0 failed", r.err)
   end)
 
-  for name, code in pairs { INT = 130, TERM = 143 } do
+  for name, code in pairs { INT = 130, TERM = 143, HUP = 129 } do
     it("passes SIG" .. name .. " on once, also to one that computes", function()
       local out, got = shell([[
         local synod = require "synod"
@@ -194,6 +206,24 @@ describe("synod run -n", function()
       assert.is_nil(out:find("failed", 1, true))
     end)
   end
+
+  it("goes on under nohup", function()
+    local out, code = shell([[
+      print "up"
+      require("synod").sleep(0.3)
+      print "done"
+    ]], [[
+      nohup $SYNOD run -n 1 "$DIR/x.lua" >"$DIR/out" 2>/dev/null & synod=$!
+      while ! grep -qs up "$DIR/out"; do sleep 0.01; done
+      kill -HUP $synod
+      wait $synod
+      code=$?
+      cat "$DIR/out"
+      exit $code
+    ]], { timeout = 20 })
+    assert.equal(0, code)
+    assert.equal("x_IN_0 | up\nx_IN_0 | done\n", out)
+  end)
 
   it("ends at a second SIGINT without waiting, and takes all with it", function()
     local out, code = shell([[

@@ -1,6 +1,7 @@
 -- Deadlines, back-off and lost answers, on the virtual clock: instants are compared with ==.
 
 local core = require "synod.core"
+local sh = require "spec.support.sh"
 
 local TRY, TIMEOUT = 3, 10 -- seconds, the defaults
 
@@ -335,6 +336,38 @@ describe("a task that is cancelled in a call", function()
   end)
 end)
 
+describe("a cancel at any instant of a call with a lost answer", function()
+  --- Cancels fn's task after `at` seconds; then the store must work, and nothing may be waited for.
+  local function cancelled_at(at, faults, fn)
+    with_faults(faults, function(_, blob, container)
+      blob:put("", { type = "append" })
+      local t = core.spawn(fn, container)
+      core.sleep(at)
+      local ended = t:ended()
+      t:cancel()
+      local took, ok, err = timed(function() return t:join() end)
+      assert.equal(0, took)
+      if not ended then assert.same({ nil, "Cancelled" }, { ok, err.code }) end
+      local took_after = timed(function() assert(container:blob("after"):put "x") end)
+      assert.equal(0, took_after)
+      assert.equal("x", (container:blob("after"):get()))
+    end)
+  end
+
+  it("leaves a store that works", function()
+    for tenths = 0, 45 do
+      cancelled_at(tenths / 10, {
+        { operation = "PutBlob", ordinal = 2, kind = "lost-response" },
+        { operation = "GetBlobProperties", kind = "delay", seconds = 1 },
+      }, function(container) return container:blob("b"):put("1", { if_none_match = "*" }) end)
+      cancelled_at(tenths / 10, {
+        { operation = "AppendBlock", kind = "error-after-apply" },
+        { operation = "GetBlob", kind = "lost-request" },
+      }, function(container) return container:blob("a"):append("1", { position = 0 }) end)
+    end
+  end)
+end)
+
 describe("a store that is closed", function()
   it("ends the calls under way", function()
     for _, kind in ipairs { "throttle", "lost-request" } do
@@ -344,6 +377,7 @@ describe("a store that is closed", function()
         store:close()
         local ok, err = t:join()
         assert.same({ nil, "Cancelled" }, { ok, err.code })
+        assert.equal("the store was closed; it may or may not have happened", err.message)
         assert.has_error(function() blob:get() end, "the store of 'a' is closed")
       end)
     end
@@ -357,8 +391,8 @@ describe("one fault anywhere", function()
   }
 
   --- A create, a compare-and-set, appends, a list and a delete, each of which must have happened exactly once.
-  local function scenario(store)
-    local c = store:container "sweep"
+  local function scenario(store, run)
+    local c = store:container("sweep-" .. run)
     assert.is_true(c:create())
     local flag, log = c:blob "flag", c:blob "log"
     assert(flag:put("0", { if_none_match = "*" }))
@@ -381,22 +415,64 @@ describe("one fault anywhere", function()
 
   local KINDS = { { kind = "lost-request" }, { kind = "throttle" }, table.unpack(AFTER_APPLY) }
 
-  it("changes nothing in what a scenario does, nor does any wait pass its deadline", function()
+  local function sweep(url)
     local runs = 0
     for _, operation in ipairs(OPERATIONS) do
       for ordinal = 1, 6 do
         for _, fault in ipairs(KINDS) do
           runs = runs + 1
           core.main(function()
-            local store <close> = assert(core.open_store("memory:", { faults = { {
+            local store <close> = assert(core.open_store(url, { faults = { {
               operation = operation, ordinal = ordinal, kind = fault.kind, code = fault.code, seconds = fault.seconds,
             } } }))
-            local took = timed(function() scenario(store) end)
+            local took = timed(function() scenario(store, runs) end)
             assert.is_true(took < TIMEOUT)
           end, { clock = "virtual", seed = runs })
         end
       end
     end
     assert.equal(#OPERATIONS * 6 * #KINDS, runs)
+  end
+
+  it("changes nothing in what a scenario does, nor does any wait pass its deadline", function()
+    sweep "memory:"
+  end)
+
+  it("changes nothing over a file either", function()
+    local folder <close> = sh.folder()
+    sweep("embedded:" .. folder.path .. "/store.db?relaxed")
+  end)
+end)
+
+
+describe("calls in a file that are cancelled at random", function()
+  it("leave a store that works, and nobody waiting", function()
+    local folder <close> = sh.folder()
+    core.main(function()
+      local store <close> = assert(core.open_store("embedded:" .. folder.path .. "/store.db"))
+      local container = store:container "abc"
+      assert(container:create())
+      local blob = container:blob "x"
+      for round = 1, 20 do
+        local tasks = {}
+        for i = 1, 10 do
+          tasks[i] = core.spawn(function() return blob:put(("%d"):format(i)) end)
+        end
+        core.sleep(core.random() * 0.004)
+        local cancelled = {}
+        for i = 1, 10 do
+          cancelled[i] = core.random() < 0.5
+          if cancelled[i] then tasks[i]:cancel() end
+        end
+        for i = 1, 10 do
+          local props, err = tasks[i]:join(TIMEOUT)
+          assert.is_true(props ~= nil or (cancelled[i] and err.code == "Cancelled"), tostring(err))
+        end
+        assert.matches("^%d+$", assert(blob:get()))
+        assert(blob:put(tostring(round), { if_match = assert(blob:head()).etag }))
+      end
+      for _ = 1, 10 do core.spawn(function() blob:put "left behind" end):detach() end
+      core.sleep(0) -- they are under way when the store is closed
+    end)
   end)
 end)

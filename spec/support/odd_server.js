@@ -17,7 +17,7 @@ function answer(status, headers, body) {
 
 const OURS = { "x-ms-request-id": "11111111-2222-3333-4444-555555555555", "x-ms-version": "2021-12-02" };
 const XML = { ...OURS, "Content-Type": "application/xml" };
-const LIST = '<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs><Blob><Name>a</Name><Properties>'
+const LIST = '\ufeff<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs><Blob><Name>a</Name><Properties>'
   + "<Etag>0x1</Etag></Properties></Blob></Blobs><NextMarker /></EnumerationResults>";
 const BOMB = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
   + "<EnumerationResults><Blobs><Blob><Name>&b;</Name></Blob></Blobs></EnumerationResults>";
@@ -55,6 +55,10 @@ const WORDS = {
   "nothing": null,
 };
 
+function asksToWait(value, headers) {
+  return answer("503 Server Busy", { ...OURS, "x-ms-error-code": "ServerBusy", "Retry-After": value, ...headers }, "");
+}
+
 /* What is not just a text to send: the socket, and how many requests came on it before. */
 const ACTS = {
   "reset": (socket) => socket.resetAndDestroy(),
@@ -72,6 +76,9 @@ const ACTS = {
     setTimeout(() => socket.destroy(), 50);
   },
   "late": (socket) => setTimeout(() => socket.write(WORDS.ok), 100),
+  "wait-seconds": (socket) => socket.write(counts["wait-seconds"] % 2 ? asksToWait("3", {}) : WORDS.ok),
+  "wait-date": (socket) => socket.write(counts["wait-date"] % 2
+    ? asksToWait("Sat, 21 Nov 2026 10:00:03 GMT", { Date: "Sat, 21 Nov 2026 10:00:00 GMT" }) : WORDS.ok),
   "connections": (socket) => socket.write(answer("200 OK", {}, String(connections))),
 };
 

@@ -62,7 +62,8 @@ function program.run(args, options)
     if value then set[#set + 1] = name .. "=" .. value else table.move({ "-u", name }, 1, 2, #env + 1, env) end
   end
   local words = {}
-  for _, list in ipairs { { "env" }, env, set, { "timeout", "-k", "2", tostring(TIMEOUT_S), path }, args } do
+  local bounded = { "timeout", "--foreground", "-k", "2", tostring(TIMEOUT_S), path }
+  for _, list in ipairs { { "env" }, env, set, bounded, args } do
     for _, word in ipairs(list) do words[#words + 1] = quote(word) end
   end
   local command = ("mkdir -p %s/files && cd %s/files && %s %s <../input >../out 2>../err"):format(

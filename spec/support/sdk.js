@@ -1,6 +1,7 @@
 // The official client as the other party:
 //   list CONTAINER        name, type, length and metadata of each blob, a line of JSON each
 //   put CONTAINER NAME TEXT [KEY=VALUE]      writes a block blob
+//   flag CONTAINER NAME   makes an empty page blob of 512 bytes, as the classic start-up recipe does
 //   sign KEY TEXT         the signature of a text
 "use strict";
 
@@ -18,6 +19,8 @@ async function main([what, ...args]) {
       const { blobType, contentLength } = item.properties;
       console.log(JSON.stringify([item.name, blobType, contentLength, item.metadata || {}]));
     }
+  } else if (what === "flag") {
+    await container.getPageBlobClient(args[1]).create(512, { conditions: { ifNoneMatch: "*" } });
   } else if (what === "put") {
     const [, name, text, pair] = args;
     const metadata = pair ? Object.fromEntries([pair.split("=")]) : undefined;

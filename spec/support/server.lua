@@ -11,6 +11,7 @@ local server = {}
 
 local START_TIMEOUT_S = 30
 local LOOK_AGAIN_S = 0.05
+local ENDED = "--ended--"
 
 ---@class spec.Server
 ---@field port integer
@@ -48,6 +49,7 @@ function server_type:wait(...)
       local found = said:match(pattern)
       if found then return found end
     end
+    if said:find(ENDED, 1, true) then break end
     os.execute("sleep " .. LOOK_AGAIN_S)
   end
   local said = self:output()
@@ -61,11 +63,11 @@ end
 ---@return spec.Server
 function server.start(script, ...)
   local out = os.tmpname()
-  local words = { "exec", "node", sh.quote(script) }
+  local words = { "node", sh.quote(script) }
   for _, word in ipairs { ... } do words[#words + 1] = sh.quote(word) end
-  local leash = assert(io.popen(table.concat(words, " ") .. " >" .. out .. " 2>&1", "w"))
+  local leash = assert(io.popen(("{ %s; echo %s; } >%s 2>&1"):format(table.concat(words, " "), ENDED, out), "w"))
   local self = setmetatable({ script = script, leash = leash, out = out }, server_type)
-  self.port = tonumber(self:wait("listening at http://[%w.]+:(%d+)", "port (%d+)"))
+  self.port = tonumber(self:wait("listen%a+ %a%a http://[%w.]+:(%d+)", "port (%d+)"))
   return self
 end
 

@@ -55,6 +55,8 @@ local SAMPLES = {
   { "no public state either", "runtime/base/x.c", "int count = 0;\n", "int count(void);\n", "mutable state" },
   { "nothing is left for later", "README.md", "TO" .. "DO: more\n", "More.\n", "write an issue" },
   { "no path of one machine", "Makefile", "X = /ho" .. "me/me/x\n", "X = x\n", "of one machine" },
+  { "links lead somewhere", "docs/guide.md", "[calls](reference/nowhere.md)\n",
+    "[calls](reference/calls.md#known_call), [web](https://example.org)\n", "a link to what is not there" },
   { "what scripts can call is documented: bindings", "runtime/bind/x.c",
     '    {"unknown_call", l_x},\n', '    {"known_call", l_x},\n', "'unknown_call' can be called" },
   { "what scripts can call is documented: modules", "lua/synod/x.lua",

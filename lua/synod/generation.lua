@@ -1,0 +1,104 @@
+-- generation: what the barriers of earlier deployments left behind, and when it may go.
+--
+-- A flag goes when all flags of its barrier are older than 7 days by the store's clock. Its gate stays: an instance of
+-- a deployment that has run for longer and is restarted raises its flag again, finds the gate open and goes on. Gates
+-- go with everything else of a deployment that is known to have ended (generation.remove). What nobody of us has
+-- named, bare flags among it, is never touched.
+
+local core = require "synod.core"
+
+local generation = {}
+
+local AGE_MAX_S = 7 * 24 * 3600
+local NAMES_MAX = 5000   -- looked at in one go: one request
+local DELETES_MAX = 200  -- flags taken away in one go
+
+---@class synod.generation.Group  the flags of one barrier
+---@field newest integer  seconds since 1970
+---@field flags synod.Item[]
+
+--- The flags by barrier, in the order of the list. A group that the limit may have cut is left out.
+---@return synod.generation.Group[]
+local function groups(container, own)
+  local found, by_key, seen = {}, {}, 0
+  local last
+  for item in container:list { page = NAMES_MAX } do
+    seen = seen + 1
+    local deployment, key = item.name:match("^([^/]+)/([^/]+/[^/]+)_%d+$")
+    if deployment and deployment ~= own then
+      key = deployment .. "/" .. key
+      last = by_key[key]
+      if not last then
+        last = { newest = 0, flags = {} }
+        by_key[key], found[#found + 1] = last, last
+      end
+      last.newest = math.max(last.newest, item.last_modified)
+      last.flags[#last.flags + 1] = item
+    end
+    if seen == NAMES_MAX then
+      if found[#found] == last then found[#found] = nil end
+      break
+    end
+  end
+  return found
+end
+
+--- Takes away flags that are old, except those of the deployment `own`.
+---@param container synod.Container
+---@param own string   a deployment's part of the name
+---@param now integer  the store's time, seconds since 1970
+---@return integer removed, synod.Error? err  what stopped it
+function generation.clean(container, own, now)
+  local removed = 0
+  for _, group in ipairs(groups(container, own)) do
+    if now - group.newest > AGE_MAX_S then
+      for _, flag in ipairs(group.flags) do
+        if removed == DELETES_MAX then return removed end
+        local gone, err = container:blob(flag.name):delete { if_match = flag.etag }
+        if gone then
+          removed = removed + 1
+        elseif err.code ~= "BlobNotFound" and err.code ~= "ConditionNotMet" then
+          return removed, err
+        end
+      end
+    end
+  end
+  return removed
+end
+
+--- The same in the background, where it can neither delay nor fail anything.
+---@param container synod.Container
+---@param own string
+---@param now integer
+function generation.clean_later(container, own, now)
+  core.spawn(function()
+    local ok, removed, err = pcall(generation.clean, container, own, now)
+    if not ok then err = removed end
+    if err then require("synod.log").debug("old flags stay for now", { why = tostring(err) }) end
+  end):detach()
+end
+
+--- Takes away everything of a deployment that has ended: flags and gates.
+---@param container synod.Container
+---@param deployment string  its id
+---@return integer|nil removed, synod.Error? err
+function generation.remove(container, deployment)
+  local names = {}
+  for item in container:list { prefix = generation.part(deployment) .. "/" } do
+    if item.name:find("_%d+$") or item.name:find("%.gate$") then names[#names + 1] = item.name end
+  end
+  for _, name in ipairs(names) do
+    local gone, err = container:blob(name):delete()
+    if not gone and err.code ~= "BlobNotFound" then return nil, err end
+  end
+  return #names
+end
+
+--- A deployment or role as part of a name.
+---@param text string
+---@return string
+function generation.part(text)
+  return (text:gsub("[%%/\\?#%c]", function(c) return ("%%%02X"):format(c:byte()) end))
+end
+
+return generation

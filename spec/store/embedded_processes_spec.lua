@@ -1,0 +1,299 @@
+-- Several processes on one store file: what is acknowledged stays, nobody starves, changes wake everybody, and whoever
+-- hangs or dies in the middle holds up nobody for longer than a deadline.
+
+local core = require "synod.core"
+local sh = require "spec.support.sh"
+
+local WRITERS = 8
+
+--- A folder with scripts; `run` runs a shell script beside them, with $RUN to start one on the store.
+local function place(scripts, query)
+  local folder = sh.folder()
+  for name, text in pairs(scripts) do
+    folder:write(name, "local synod = require 'synod'\nlocal c = synod.store:container 'flags'\n" .. text)
+  end
+  function folder.run(script)
+    local start = 'RUN="$SYNOD run --store embedded:$DIR/s.db' .. (query or "") .. '"; cd "$DIR/"; '
+    return sh.run('SYNOD=$(readlink -f "$SYNOD"); ' .. start .. script, { dir = folder.path })
+  end
+  return folder
+end
+
+--- Runs fn in a run of this process, with the place's store open.
+local function with_store(folder, fn, query)
+  return core.main(function()
+    local store <close> = assert(core.open_store("embedded:" .. folder.path .. "/s.db" .. (query or "")))
+    return fn(store)
+  end)
+end
+
+--- Starts a shell command in the background; closing it ends what it started.
+local function background(folder, command)
+  local pipe <close> = io.popen(("cd %s && { %s </dev/null >/dev/null 2>&1 & echo $!; }"):format(folder.path, command))
+  local pid = pipe:read("l")
+  return setmetatable({ pid = pid }, { __close = function()
+    os.execute("{ pkill -KILL -P " .. pid .. "; kill -KILL " .. pid .. "; } 2>/dev/null")
+  end })
+end
+
+--- Waits, in real time, until a file is there.
+local function until_file(folder, name)
+  local limit = os.time() + 10
+  while not folder:read(name) do
+    assert(os.time() < limit, name .. " did not come")
+    os.execute("sleep 0.01")
+  end
+end
+
+describe("many processes on one file", function()
+  for _, query in ipairs { "", "?relaxed" } do
+    it("lose nothing that was acknowledged when they are killed" .. query, function()
+      local folder <close> = place({
+        ["write.lua"] = [[
+          local acked = assert(io.open("acked-" .. arg[1] .. "-" .. arg[2], "w"))
+          acked:setvbuf "no"
+          c:create()
+          local log = c:blob("log-" .. arg[1])
+          log:put("", { type = "append", if_none_match = "*" })
+          for n = 1, math.huge do
+            assert(c:blob(arg[1] .. "/" .. arg[2] .. "/" .. n % 20):put(tostring(n)))
+            assert(log:append(("%s %d\n"):format(arg[2], n)))
+            acked:write(n, "\n")
+          end]],
+      }, query)
+      for round = 1, 3 do
+        folder.run(([[for w in 1 2 3 4 5 6 7 8; do $RUN write.lua $w %d & echo $! >> pids; done
+          sleep 0.%d; kill -KILL $(cat pids); wait; rm pids]]):format(round, 35 + 10 * round))
+      end
+      local lost, total = 0, 0
+      with_store(folder, function(store)
+        for w = 1, WRITERS do
+          local log = assert(store:container("flags"):blob("log-" .. w):get())
+          for round = 1, 3 do
+            local last = 0
+            for n in (folder:read(("acked-%d-%d"):format(w, round)) or ""):gmatch "%d+" do last = tonumber(n) end
+            total = total + last
+            for n = math.max(1, last - 19), last do -- what came later may have overwritten the earlier ones
+              local body = store:container("flags"):blob(("%d/%d/%d"):format(w, round, n % 20)):get()
+              if not body or tonumber(body) < n then lost = lost + 1 end
+            end
+            for n = 1, last do
+              if not log:find(("%d %d\n"):format(round, n), 1, true) then lost = lost + 1 end
+            end
+          end
+        end
+      end)
+      assert.equal(0, lost)
+      assert.is_true(total > 50, total)
+      assert.equal("ok\n", (folder.run "sqlite3 s.db 'PRAGMA integrity_check'"))
+    end)
+  end
+
+  it("lose no update that was made under a condition, and give each ETag once", function()
+    local folder <close> = place {
+      ["add.lua"] = [[
+        c:create()
+        local b = c:blob "counter"
+        b:put("0", { if_none_match = "*" })
+        for _ = 1, 40 do
+          local ok, props
+          repeat
+            local body, before = assert(b:get())
+            ok, props = b:put(tostring(tonumber(body) + 1), { if_match = before.etag })
+            assert(ok or props.code == "ConditionNotMet", tostring(props))
+          until ok
+          print(ok.etag)
+        end]],
+    }
+    local output = folder.run "for w in 1 2 3 4 5 6 7 8; do $RUN add.lua & done; wait"
+    local seen, count = {}, 0
+    for etag in output:gmatch "[^\n]+" do
+      assert.is_nil(seen[etag])
+      seen[etag], count = true, count + 1
+    end
+    assert.equal(40 * WRITERS, count, output)
+    assert.equal(tostring(40 * WRITERS), with_store(folder, function(store)
+      return (store:container("flags"):blob("counter"):get())
+    end))
+  end)
+
+  it("can all make the file at once", function()
+    local folder <close> = place { ["make.lua"] = [[
+      assert(c:create())
+      assert(c:blob(arg[1]):put "x")]] }
+    local output, code = folder.run [[i=0; while [ $i -lt 24 ]; do $RUN make.lua b$i & i=$((i + 1)); done; wait]]
+    assert.same({ "", 0 }, { output, code })
+    assert.equal(24, with_store(folder, function(store)
+      local n = 0
+      for _ in store:container("flags"):list() do n = n + 1 end
+      return n
+    end))
+  end)
+
+  it("all get their turn", function()
+    local folder <close> = place({ ["write.lua"] = [[
+      c:create()
+      local worst, count, finish = 0, 0, synod.now() + 1
+      while synod.now() < finish do
+        local before = synod.now()
+        assert(c:blob(arg[1]):put(("x"):rep(1000)))
+        worst, count = math.max(worst, synod.now() - before), count + 1
+      end
+      print(worst < 1 and count > 20 and "well" or worst .. " s, " .. count)]] }, "?relaxed")
+    local output = folder.run "for w in 1 2 3 4 5 6 7 8; do $RUN write.lua w$w & done; wait"
+    assert.equal(("well\n"):rep(WRITERS), output)
+  end)
+end)
+
+describe("a change made by one process", function()
+  local WAIT = [[
+    local mark = synod.store:mark { container = "flags", prefix = arg[1] }
+    io.open("ready-" .. arg[2], "w"):close()
+    local came = synod.store:changed { container = "flags", prefix = arg[1], since = mark, timeout = 8 }
+    print(came, synod.now())]]
+
+  it("wakes those who wait in others, without a polling interval", function()
+    local folder <close> = place {
+      ["wait.lua"] = WAIT,
+      ["write.lua"] = [[
+        synod.sleep(0.1)
+        print("written", synod.now())
+        assert(c:blob("deployment/gate"):put "open")]],
+    }
+    assert(with_store(folder, function(store) return store:container("flags"):create() end))
+    local late = {}
+    for _, prefix in ipairs { "deployment/", "dep", "deployment/gate", "", "deploym" } do
+      local output = folder.run(([[for w in 1 2 3; do $RUN wait.lua "%s" $w & done
+        until [ -e ready-1 ] && [ -e ready-2 ] && [ -e ready-3 ]; do sleep 0.01; done
+        $RUN write.lua; wait; rm ready-*]]):format(prefix))
+      local written, woken = tonumber(output:match "written\t(%S+)"), 0
+      for when in output:gmatch "true\t(%S+)" do
+        late[#late + 1] = tonumber(when) - written
+        woken = woken + 1
+      end
+      assert.equal(3, woken, output)
+    end
+    table.sort(late)
+    assert.is_true(late[8] < 0.05, "median " .. late[8])
+    assert.is_true(late[1] > 0)
+  end)
+
+  it("wakes them though the writer died after its commit and before it could say so", function()
+    local folder <close> = place { ["wait.lua"] = WAIT }
+    assert(with_store(folder, function(store) return store:container("flags"):create() end))
+    -- what such a writer leaves: the slots that it announced (all, here), not raised
+    local output = folder.run [[$RUN wait.lua deployment/ 1 & until [ -e ready-1 ]; do sleep 0.01; done; sleep 0.2
+      printf '\377\377\377\377\377\377\377\377' | dd of=s.db-wake bs=1 seek=8 conv=notrunc 2>/dev/null; wait]]
+    assert.matches("^true\t", output)
+  end)
+
+  it("wakes them though it was made with another program", function()
+    local folder <close> = place { ["wait.lua"] = WAIT }
+    assert(with_store(folder, function(store) return store:container("flags"):create() end))
+    local output = folder.run [[$RUN wait.lua deployment/ 1 & until [ -e ready-1 ]; do sleep 0.01; done; sleep 0.2
+      sqlite3 s.db "UPDATE rows SET metadata = 'a=1' || char(10)"; wait]]
+    assert.matches("^true\t", output)
+  end)
+end)
+
+describe("while another process holds the lock", function()
+  it("a write ends at its deadline, reads and all else go on", function()
+    local folder <close> = place {}
+    with_store(folder, function(store)
+      local b = store:container("flags"):blob "b"
+      assert(store:container("flags"):create())
+      assert(b:put "1")
+      local holder <close> = background(folder, "flock s.db-lock sh -c 'touch held; sleep 30'")
+      until_file(folder, "held")
+      local ticks = 0
+      local ticker = core.spawn(function()
+        while true do
+          core.sleep(0.01)
+          ticks = ticks + 1
+        end
+      end)
+      local before = core.now()
+      local ok, err = b:put("2", { timeout = 0.4, retries = 0 })
+      local took = core.now() - before
+      assert.same({ nil, "Timeout" }, { ok, err.code })
+      assert.is_true(took >= 0.39 and took < 2, took)
+      assert.is_true(ticks >= 20, ticks)
+      assert.equal("1", (b:get()))
+      ticker:cancel()
+      assert(holder)
+    end)
+  end)
+
+  it("a write waits, and is made when the lock is free", function()
+    local folder <close> = place {}
+    with_store(folder, function(store)
+      local b = store:container("flags"):blob "b"
+      assert(store:container("flags"):create())
+      local holder <close> = background(folder, "flock s.db-lock sh -c 'touch held; sleep 0.3'")
+      until_file(folder, "held")
+      assert(b:put "2")
+      assert.equal("2", (b:get()))
+      assert(holder)
+    end)
+  end)
+
+  it("a write that nobody wants any more is taken back, and an instance can end", function()
+    local folder <close> = place {
+      ["end.lua"] = [[
+        local t = synod.spawn(function() return c:blob("b"):put "never" end)
+        synod.sleep(0.05)
+        t:cancel()
+        local ok, err = t:join()
+        print(ok, err.code)
+        synod.spawn(function() return c:blob("b"):put "never" end):detach()
+        synod.sleep(0.05)]],
+    }
+    assert(with_store(folder, function(store) return store:container("flags"):create() end))
+    local holder <close> = background(folder, "flock s.db-lock sh -c 'touch held; sleep 30'")
+    until_file(folder, "held")
+    local before = os.time()
+    local output, code = folder.run "$RUN end.lua"
+    assert.same({ "nil\tCancelled\n", 0 }, { output, code })
+    assert.is_true(os.time() - before <= 3)
+    assert(holder)
+  end)
+end)
+
+describe("a process that is stopped", function()
+  --- SQLite's own shell on the store, stopped in the middle of a transaction.
+  local function stopped(folder, begin)
+    folder:write("stop.sql", begin .. "\nSELECT count(*) FROM rows;\n.shell touch stopped; kill -STOP $PPID\n")
+    local shell = background(folder, "sh -c 'sqlite3 s.db < stop.sql; true'")
+    until_file(folder, "stopped")
+    return shell
+  end
+
+  it("while it reads holds up no writer", function()
+    local folder <close> = place {}
+    with_store(folder, function(store)
+      local c = store:container "flags"
+      assert(c:create())
+      local reader <close> = stopped(folder, "BEGIN;")
+      for i = 1, 1500 do assert(c:blob("b" .. i % 50):put(("x"):rep(3000))) end
+      assert(reader)
+    end, "?relaxed")
+  end)
+
+  it("while it writes holds up the others until their deadline", function()
+    local folder <close> = place {}
+    with_store(folder, function(store)
+      local c = store:container "flags"
+      assert(c:create())
+      do
+        local writer <close> = stopped(folder, "BEGIN IMMEDIATE;")
+        local before = core.now()
+        local ok, err = c:blob("b"):put("x", { timeout = 0.3, retries = 0 })
+        assert.same({ nil, "Timeout" }, { ok, err.code })
+        assert.is_true(core.now() - before < 2)
+        assert.same({}, { (c:blob("b"):get()) })
+        assert(writer)
+      end
+      assert(c:blob("b"):put "y")
+    end)
+  end)
+end)
