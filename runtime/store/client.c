@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "store/entity.h"
 #include "store/lost.h"
 
 enum {
@@ -176,6 +177,9 @@ static void finish(struct call_state *s) {
     for (struct store_item *item = call->reply.items; item; item = item->next) {
         pairs_remove(&item->props.metadata, NONCE_NAME);
     }
+    for (struct entity *e = call->reply.entities; e; e = e->next) {
+        entity_remove(e, NONCE_NAME);
+    }
     look_free(s);
     s->phase = PHASE_FINISHED;
     call->finished = true;
@@ -332,6 +336,9 @@ static void take_found(struct call_state *s) {
     if (s->call.req.verb == VERB_BLOB_APPEND) {
         reply->props.append_offset = s->call.req.position;
     }
+    if (s->call.req.batch && !lost_batch_results(&s->call.req, reply)) {
+        error_set(&reply->err, ERR_NO_MEMORY, NULL);
+    }
 }
 
 static void look_done(struct call_state *s) {
@@ -350,6 +357,11 @@ static void refused(struct call_state *s) {
     enum lost_verdict verdict = s->lost ? lost_judge(s->rule, &s->call.reply.err) : LOST_STANDS;
     if (verdict == LOST_LOOK) {
         look_start(s);
+        return;
+    }
+    if (verdict == LOST_UNKNOWN) {
+        struct error refusal = s->call.reply.err;
+        give_up_lost(s, &refusal);
         return;
     }
     if (verdict == LOST_DONE) {
@@ -398,7 +410,12 @@ void store_call_start(struct store_call *call, void (*done)(struct store_call *)
     if (s->rule == LOST_NONCE) {
         nonce_draw(&call->store->random, s->nonce);
     }
-    if (!nonce_stamp(&call->req, &call->arena, s->rule == LOST_NONCE ? s->nonce : NULL)) {
+    const char *nonce = s->rule == LOST_NONCE ? s->nonce : NULL;
+    bool stamped = call->req.verb < VERB_TABLE_CREATE
+                       ? nonce_stamp(&call->req, &call->arena, nonce)
+                   : nonce ? nonce_stamp_entity(&call->req, &call->arena, nonce, &s->rule)
+                           : true;
+    if (!stamped) {
         error_set(&call->reply.err, ERR_NO_MEMORY, NULL);
         finish(s);
         return;

@@ -19,6 +19,18 @@ static const handler HANDLERS[VERB_COUNT] = {
     [VERB_BLOB_SET_METADATA] = answer_blob_set_metadata,
     [VERB_BLOB_APPEND] = answer_blob_append,
     [VERB_BLOB_LIST] = answer_blob_list,
+    [VERB_TABLE_CREATE] = answer_table_create,
+    [VERB_TABLE_DELETE] = answer_table_delete,
+    [VERB_TABLE_LIST] = answer_table_list,
+    [VERB_ENTITY_INSERT] = answer_entity_write,
+    [VERB_ENTITY_REPLACE] = answer_entity_write,
+    [VERB_ENTITY_MERGE] = answer_entity_write,
+    [VERB_ENTITY_UPSERT] = answer_entity_write,
+    [VERB_ENTITY_UPSERT_MERGE] = answer_entity_write,
+    [VERB_ENTITY_DELETE] = answer_entity_write,
+    [VERB_ENTITY_GET] = answer_entity_get,
+    [VERB_ENTITY_QUERY] = answer_entity_query,
+    [VERB_ENTITY_BATCH] = answer_entity_batch,
 };
 
 void embedded_answer(struct rows *rows, const struct embedded_now *now,

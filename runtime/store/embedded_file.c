@@ -95,6 +95,7 @@ static bool write_here(struct file_store *f, struct attempt *a, const struct emb
 
 static bool may_write_here(const struct file_store *f, const struct store_request *req) {
     return f->relaxed && req->body_len <= INLINE_BYTES_MAX && req->verb != VERB_CONTAINER_DELETE &&
+           req->verb != VERB_TABLE_DELETE && req->verb != VERB_ENTITY_BATCH &&
            db_thread_is_idle(f->thread);
 }
 

@@ -30,6 +30,9 @@ bool names_allowed(struct answer *a) {
     if (req->verb == VERB_CONTAINER_LIST) {
         return true;
     }
+    if (req->verb >= VERB_TABLE_CREATE) {
+        return table_name_allowed(a);
+    }
     const char *container = req->container ? req->container : "";
     const char *fault = name_fault_container(container, strlen(container));
     if (fault) {

@@ -26,6 +26,14 @@ void answer_blob_set_metadata(struct answer *a);
 void answer_blob_append(struct answer *a);
 void answer_blob_list(struct answer *a);
 
+void answer_table_create(struct answer *a);
+void answer_table_delete(struct answer *a);
+void answer_table_list(struct answer *a);
+void answer_entity_get(struct answer *a);
+void answer_entity_query(struct answer *a);
+void answer_entity_write(struct answer *a); /* insert, replace, merge, both upserts, delete */
+void answer_entity_batch(struct answer *a);
+
 /* Refuse with the list's sentence, or with a text. Returns false, so that a check can end with it. */
 bool refuse(struct answer *a, enum err code);
 bool refuse_because(struct answer *a, enum err code, const char *why);
@@ -48,6 +56,19 @@ void row_take_metadata(struct answer *a, struct row *row);
 void props_tell_version(struct store_props *props, const struct row *row);
 bool props_tell_all(const struct embedded_now *now, struct store_props *props, enum row_kind kind,
                     const struct row *row, bool metadata);
+
+/* embedded_table.c: the name in small letters, in which tables are kept; NULL: no memory, refused. */
+bool table_name_allowed(struct answer *a);
+const char *table_name(struct answer *a);
+bool answer_table(struct answer *a, const char *table); /* is it there? */
+
+/* embedded_entity.c */
+struct entity;
+/* The name of an entity's record: see rows_schema.c. NULL: no memory, refused. */
+const char *entity_name(struct answer *a, const char *partition, const char *row);
+/* The entity of a record read with its content. */
+struct entity *entity_from_row(struct answer *a, const struct row *row, const char *partition,
+                               const char *row_key);
 
 /* embedded_conditions.c: `row` is NULL for what does not exist. */
 enum condition_use { CONDITION_READ, CONDITION_WRITE };

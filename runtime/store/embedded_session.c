@@ -1,5 +1,6 @@
 #include "store/embedded_session.h"
 
+#include "store/entity.h"
 #include "store/rows_sqlite.h"
 
 bool session_open(struct session *s, const struct store_files *files, struct wake *wake,
@@ -50,8 +51,12 @@ bool session_read(struct session *s, const struct embedded_now *now, struct atte
 }
 
 uint64_t session_slots(const struct store_request *req) {
-    if (req->verb == VERB_CONTAINER_DELETE) {
+    if (req->verb == VERB_CONTAINER_DELETE || req->verb == VERB_TABLE_DELETE) {
         return WAKE_ALL;
+    }
+    const struct entity *e = req->batch ? req->batch->entity : req->entity;
+    if (e) {
+        return wake_place(req->container, e->partition);
     }
     return wake_place(req->container, req->name ? req->name : "");
 }

@@ -1,4 +1,4 @@
-/* library.h -- libcurl, libcrypto and libxml2, loaded when something first needs them.
+/* library.h -- libcurl, libcrypto, libxml2 and jansson, loaded when something first needs them.
  *
  * Linking them would cost every start more than all the rest of it (thirty libraries behind libcurl), so
  * a script that stays on the embedded store never sees them. The table below is the only list of what is
@@ -23,7 +23,8 @@
 #define LIBRARY_LIST(X)                                                                            \
     X(CURL, "libcurl.so.4", "libcurl4")                                                            \
     X(CRYPTO, "libcrypto.so.3", "libssl3")                                                         \
-    X(XML, "libxml2.so.2", "libxml2")
+    X(XML, "libxml2.so.2", "libxml2")                                                              \
+    X(JSON, "libjansson.so.4", "libjansson4")
 
 #define LIBRARY_ENUM(name, soname, package) LIBRARY_##name,
 enum library { LIBRARY_LIST(LIBRARY_ENUM) LIBRARY_COUNT };
@@ -66,6 +67,21 @@ enum library { LIBRARY_LIST(LIBRARY_ENUM) LIBRARY_COUNT };
     X(xmlTextReaderNodeType)                                                                       \
     X(xmlTextReaderRead)                                                                           \
     X(xmlTextReaderSetErrorHandler)
+
+#define LIBRARY_JSON_FUNCTIONS(X)                                                                  \
+    X(json_array_get)                                                                              \
+    X(json_array_size)                                                                             \
+    X(json_delete)                                                                                 \
+    X(json_integer_value)                                                                          \
+    X(json_loadb)                                                                                  \
+    X(json_object_get)                                                                             \
+    X(json_object_iter)                                                                            \
+    X(json_object_iter_key)                                                                        \
+    X(json_object_iter_next)                                                                       \
+    X(json_object_iter_value)                                                                      \
+    X(json_real_value)                                                                             \
+    X(json_string_length)                                                                          \
+    X(json_string_value)
 
 #define LIBRARY_POINTER(function) __typeof__(function) *function;
 #define LIBRARY_SYMBOL(function) #function,

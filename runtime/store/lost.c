@@ -4,9 +4,43 @@
 #include <string.h>
 #include <strings.h>
 
+#include "store/entity.h"
+
 static bool is_conditional(const struct store_conditions *when) {
     return when->if_match || when->if_none_match || when->if_modified_since != UNSET ||
            when->if_unmodified_since != UNSET;
+}
+
+/* --- entities --- */
+
+static bool names_version(const char *if_match) {
+    return if_match && strcmp(if_match, "*") != 0;
+}
+
+/* Would a repetition be refused, or change more than the first did? */
+static bool is_repeatable(enum store_verb verb, const char *if_match) {
+    switch (verb) {
+    case VERB_ENTITY_REPLACE:
+    case VERB_ENTITY_MERGE:
+        return !names_version(if_match);
+    case VERB_ENTITY_UPSERT:
+    case VERB_ENTITY_UPSERT_MERGE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static enum lost_rule rule_of_batch(const struct store_request *req) {
+    bool repeatable = true, writes = false;
+    for (const struct batch_operation *op = req->batch; op; op = op->next) {
+        repeatable = repeatable && is_repeatable(op->verb, op->if_match);
+        writes = writes || op->verb != VERB_ENTITY_DELETE;
+    }
+    return repeatable             ? LOST_REPEAT
+           : writes               ? LOST_NONCE
+           : req->batch_count > 1 ? LOST_DOUBT
+                                  : LOST_DELETE;
 }
 
 enum lost_rule lost_rule_of(const struct store_request *req) {
@@ -20,6 +54,19 @@ enum lost_rule lost_rule_of(const struct store_request *req) {
     case VERB_CONTAINER_DELETE:
     case VERB_BLOB_DELETE:
         return LOST_DELETE;
+    case VERB_TABLE_DELETE:
+    case VERB_ENTITY_DELETE:
+        return LOST_DELETE;
+    case VERB_TABLE_CREATE:
+        return LOST_REPEAT;
+    case VERB_ENTITY_INSERT:
+    case VERB_ENTITY_REPLACE:
+    case VERB_ENTITY_MERGE:
+    case VERB_ENTITY_UPSERT:
+    case VERB_ENTITY_UPSERT_MERGE:
+        return is_repeatable(req->verb, req->when.if_match) ? LOST_REPEAT : LOST_NONCE;
+    case VERB_ENTITY_BATCH:
+        return rule_of_batch(req);
     case VERB_BLOB_APPEND:
         return req->position == UNSET ? LOST_NEVER : LOST_READ_BACK;
     default:
@@ -35,16 +82,40 @@ bool lost_answer(const struct error *e, bool sent) {
 enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e) {
     switch (rule) {
     case LOST_NONCE:
-        return e->status == 409 || e->status == 412 ? LOST_LOOK : LOST_STANDS;
+        return e->status == 409 || e->status == 412 || e->code == ERR_RESOURCE_NOT_FOUND
+                   ? LOST_LOOK
+                   : LOST_STANDS;
     case LOST_DELETE:
         return e->status == 404 || e->code == ERR_CONTAINER_BEING_DELETED ? LOST_DONE : LOST_STANDS;
     case LOST_READ_BACK:
         return e->code == ERR_APPEND_POSITION_CONDITION_NOT_MET ? LOST_LOOK : LOST_STANDS;
+    case LOST_DOUBT:
+        return e->status == 404 ? LOST_UNKNOWN : LOST_STANDS;
     case LOST_REPEAT:
     case LOST_NEVER:
         break;
     }
     return LOST_STANDS;
+}
+
+/* The entity that carries the nonce; NULL: none does. `place` is its place in a batch. */
+static const struct entity *stamped_entity(const struct store_request *req, int *place) {
+    *place = 0;
+    for (const struct batch_operation *op = req->batch; op; op = op->next, ++*place) {
+        if (entity_get(op->entity, NONCE_NAME)) {
+            return op->entity;
+        }
+    }
+    return req->entity && entity_get(req->entity, NONCE_NAME) ? req->entity : NULL;
+}
+
+static void look_at_entity(const struct store_request *req, struct store_request *look) {
+    int place;
+    const struct entity *e = stamped_entity(req, &place);
+    look->verb = VERB_ENTITY_GET;
+    look->partition = e->partition;
+    look->row = e->row;
+    look->select = NONCE_NAME;
 }
 
 void lost_look(const struct store_request *req, struct store_request *look) {
@@ -57,6 +128,9 @@ void lost_look(const struct store_request *req, struct store_request *look) {
     look->deadline = req->deadline;
     look->try_ns = req->try_ns;
     look->retries = req->retries;
+    if (req->verb >= VERB_ENTITY_INSERT) {
+        look_at_entity(req, look);
+    }
     if (req->verb == VERB_BLOB_APPEND) {
         look->range_start = req->position;
         look->range_end = req->position + (int64_t)req->body_len - 1;
@@ -68,6 +142,10 @@ bool lost_is_own(const struct store_request *req, const char *nonce,
     if (req->verb == VERB_BLOB_APPEND) {
         return found->body.len == req->body_len &&
                memcmp(buf_str(&found->body), req->body, req->body_len) == 0;
+    }
+    if (req->verb >= VERB_ENTITY_INSERT) {
+        const struct edm_value *own = entity_get(found->entities, NONCE_NAME);
+        return own && own->type == EDM_STRING && strcmp(own->text, nonce) == 0;
     }
     const char *there = pairs_get(&found->props.metadata, NONCE_NAME);
     return there && strcmp(there, nonce) == 0;
@@ -124,4 +202,60 @@ bool nonce_stamp(struct store_request *req, struct arena *arena, const char *non
     req->metadata = text;
     req->metadata_len = (size_t)(out - text);
     return true;
+}
+
+/* What the nonce adds to an entity's size: see entity_size. */
+enum { NONCE_BYTES_IN_ENTITY = 8 + 2 * (sizeof NONCE_NAME - 1) + 2 * (NONCE_TEXT - 1) + 4 };
+
+static bool has_room(const struct entity *e) {
+    return e->count < ENTITY_PROPERTIES_MAX &&
+           entity_size(e) + NONCE_BYTES_IN_ENTITY <= ENTITY_BYTES_MAX;
+}
+
+/* The nonce comes first; the other properties are shared with the original. */
+static const struct entity *with_nonce(const struct entity *e, struct arena *arena,
+                                       const char *nonce) {
+    struct entity *copy = arena_alloc(arena, sizeof *copy);
+    struct property *own = arena_alloc(arena, sizeof *own);
+    char *text = arena_strdup(arena, nonce);
+    if (!copy || !own || !text) {
+        return NULL;
+    }
+    *own = (struct property){
+        .next = e->properties,
+        .name = NONCE_NAME,
+        .value = {.type = EDM_STRING, .text = text, .len = NONCE_TEXT - 1},
+    };
+    *copy = *e;
+    copy->properties = own;
+    copy->last = own->next ? e->last : &own->next;
+    copy->count++;
+    return copy;
+}
+
+bool nonce_stamp_entity(struct store_request *req, struct arena *arena, const char *nonce,
+                        enum lost_rule *rule) {
+    const struct entity **where = req->entity && has_room(req->entity) ? &req->entity : NULL;
+    for (struct batch_operation *op = req->batch; op && !where; op = op->next) {
+        where = op->verb != VERB_ENTITY_DELETE && has_room(op->entity) ? &op->entity : NULL;
+    }
+    if (!where) {
+        *rule = LOST_NEVER;
+        return true;
+    }
+    *where = with_nonce(*where, arena, nonce);
+    return *where != NULL;
+}
+
+bool lost_batch_results(const struct store_request *req, struct store_reply *reply) {
+    int place;
+    size_t count = (size_t)req->batch_count;
+    reply->etags = arena_alloc(&reply->arena, count * sizeof *reply->etags);
+    if (!reply->etags) {
+        return false;
+    }
+    memset(reply->etags, 0, count * sizeof *reply->etags);
+    stamped_entity(req, &place);
+    reply->etags[place] = arena_strdup(&reply->arena, reply->props.etag);
+    return reply->etags[place] != NULL;
 }

@@ -15,9 +15,20 @@
  *   append at a position            yes        AppendPositionConditionNotMet: the bytes there are read
  *                                              back and compared; equal is success, else it stands
  *   append anywhere                 never      AnswerLost: it would be there twice
+ *   create of a table               yes        the refusal stands: it says that the table is there
+ *   entity: insert; replace and     yes        any 409 or 412 is looked into: when the nonce stored
+ *   merge under an ETag                        there is this call's own, the call has succeeded; else
+ *                                              the refusal stands
+ *   entity: upserts; replace and    yes        the refusal stands: repeating changes nothing
+ *   merge of any version
+ *   batch                           yes        looked into like an insert, at the first entity that it
+ *                                              writes: a batch happens as a whole. Of deletes alone, more
+ *                                              than one: 404 is AnswerLost
  *   any other write                 never      AnswerLost
  *
- * The nonce is 16 random bytes in hex, one a call, in the metadata as `synod_nonce`. Who reads through
+ * The nonce is 16 random bytes in hex, one a call, in the metadata as `synod_nonce`, or a property of that
+ * name. An entity's content alone would not do: two that insert, or that count up from the same version, may
+ * well write the same. One that has no room for the property is not repeated: AnswerLost. Who reads through
  * the client never sees it, and an unconditional write drops one that was copied from elsewhere.
  */
 #ifndef SYNOD_STORE_LOST_H
@@ -34,12 +45,14 @@ enum lost_rule {
     LOST_NONCE,     /* repeat; a refusal is settled by whose nonce is there */
     LOST_DELETE,    /* repeat; gone is done */
     LOST_READ_BACK, /* repeat; a refused position is settled by reading the bytes back */
+    LOST_DOUBT,     /* repeat; a refused absence may be our own doing or not: AnswerLost */
     LOST_NEVER,     /* not repeated once it may have been sent */
 };
 
 enum lost_verdict {
     LOST_STANDS, /* the refusal is the call's answer */
     LOST_DONE,   /* it shows that the lost attempt had succeeded */
+    LOST_UNKNOWN, /* nobody can tell: AnswerLost */
     LOST_LOOK,   /* look first: lost_look, lost_is_own */
 };
 
@@ -57,5 +70,12 @@ bool lost_is_own(const struct store_request *req, const char *nonce,
 void nonce_draw(struct random *r, char nonce[NONCE_TEXT]);
 /* Takes any nonce out of the request's metadata and puts this one there (NULL: none). False: no memory. */
 bool nonce_stamp(struct store_request *req, struct arena *arena, const char *nonce);
+
+/* The same for what writes entities: the request's entity, or one of its batch, becomes a copy with the nonce.
+ * The rule is then LOST_NEVER when there is no room for it. False: no memory. */
+bool nonce_stamp_entity(struct store_request *req, struct arena *arena, const char *nonce,
+                        enum lost_rule *rule);
+/* Of a batch that was settled by a look: its results, of which only the one looked at has an ETag. */
+bool lost_batch_results(const struct store_request *req, struct store_reply *reply);
 
 #endif

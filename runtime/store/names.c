@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 enum { CONTAINER_MIN = 3, CONTAINER_MAX = 63, BLOB_CHARACTERS_MAX = 1024 };
 
@@ -105,6 +106,19 @@ const char *name_fault_blob(const char *name, size_t len) {
         return "must not end in a dot or a slash";
     }
     return has_dot_part(name, len) ? "may have no part that is '.' or '..'" : NULL;
+}
+
+const char *name_fault_table(const char *name, size_t len) {
+    if (len < CONTAINER_MIN || len > CONTAINER_MAX) {
+        return "must have 3 to 63 characters";
+    }
+    for (size_t i = 0; i < len; i++) {
+        bool letter = is_word_start(name[i]) && name[i] != '_';
+        if (!letter && !(i > 0 && is_digit(name[i]))) {
+            return "may hold only letters and digits, a letter first";
+        }
+    }
+    return strcasecmp(name, "tables") == 0 ? "is the service's own" : NULL;
 }
 
 const char *name_fault_metadata(const char *name, size_t len) {

@@ -15,6 +15,8 @@ const char *name_fault_container(const char *name, size_t len);
 const char *name_fault_blob(const char *name, size_t len);
 /* A letter or '_', then letters, digits and '_'. */
 const char *name_fault_metadata(const char *name, size_t len);
+/* 3 to 63 letters and digits, a letter first; not "tables". */
+const char *name_fault_table(const char *name, size_t len);
 /* What may stand in a header: printable ASCII, no blank at either end. */
 const char *name_fault_value(const char *value, size_t len);
 

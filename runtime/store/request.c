@@ -65,6 +65,9 @@ static void reply_forget(struct store_reply *reply) {
     error_clear(&reply->err);
     reply->items = NULL;
     reply->messages = NULL;
+    reply->entities = NULL;
+    reply->etags = NULL;
+    reply->failed_operation = 0;
     reply->next_marker = NULL;
     reply->lease_id[0] = '\0';
     reply->lease_time = UNSET;

@@ -77,6 +77,16 @@ enum {
     NAME_MAX_BLOB = 1024, /* characters */
 };
 
+struct entity; /* entity.h */
+
+/* One of a batch: an insert, replace, merge, upsert or delete. */
+struct batch_operation {
+    struct batch_operation *next;
+    enum store_verb verb;
+    const struct entity *entity; /* of a delete only the keys count */
+    const char *if_match;        /* as below */
+};
+
 enum blob_type { BLOB_BLOCK, BLOB_PAGE, BLOB_APPEND };
 enum lease_action { LEASE_ACQUIRE, LEASE_RENEW, LEASE_CHANGE, LEASE_RELEASE, LEASE_BREAK };
 enum lease_state { LEASE_AVAILABLE, LEASE_LEASED, LEASE_EXPIRED, LEASE_BREAKING, LEASE_BROKEN };
@@ -107,7 +117,7 @@ struct store_request {
     const char *content_type; /* NULL: application/octet-stream */
     const char *metadata;     /* pairs text; NULL: none */
     size_t metadata_len;
-    const char *body; /* blob content, message text, entity or batch as JSON; NULL: empty */
+    const char *body; /* blob content, message text; NULL: empty */
     size_t body_len;
     int64_t position;               /* append: only at this offset, or UNSET */
     int64_t range_start, range_end; /* blob get: first and last byte, or UNSET */
@@ -130,11 +140,16 @@ struct store_request {
     int64_t count;        /* messages wanted, or UNSET */
     const char *receipt;
 
-    /* tables */
-    const char *partition;
-    const char *row;
+    /* tables; a write's entity has the keys, and when.if_match is its condition: replace, merge and
+     * delete need one, which may be "*" */
+    const char *partition; /* get, query; NULL: any */
+    const char *row;       /* get; query: the first one, or NULL */
+    const char *row_to;    /* query: the last one, or NULL */
     const char *filter;
-    const char *select;
+    const char *select; /* names of properties with commas; NULL: all */
+    const struct entity *entity;
+    struct batch_operation *batch;
+    int batch_count;
 
     /* time and patience, filled in by the client */
     int64_t deadline; /* boot-time ns: not a moment later */
@@ -180,11 +195,14 @@ struct store_message {
 struct store_reply {
     struct error err; /* code ERR_OK when it was done */
     struct store_props props;
-    struct buf body;    /* blob content; entities as JSON */
+    struct buf body;    /* blob content */
     struct arena arena; /* of the items and strings below */
     struct store_item *items;
     struct store_item **last_item; /* where the next one is hung: see reply_add_item */
     struct store_message *messages;
+    struct entity *entities; /* of a get: one; of a query: a page */
+    const char **etags;      /* of a batch, one an operation: NULL for a delete, or when not told */
+    int failed_operation;    /* of a batch: the one that was refused, from 1; 0: not told */
     const char *next_marker; /* NULL: that was the last page */
     char lease_id[40];
     int64_t lease_time;  /* break: seconds left */

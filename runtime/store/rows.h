@@ -1,8 +1,7 @@
 /* rows.h -- where the embedded store keeps its records: in an SQLite file or in memory.
  *
  * A small interface, so that the service's semantics (embedded.c) are written once. A record is a
- * container or a blob, known by kind, parent and name; queues, messages, tables and entities are to be
- * further kinds.
+ * container, a blob, a table or an entity, known by kind, parent and name.
  *
  *     if (!rows->ops->begin(rows, true)) ...        the reason is in rows->err
  *     get, seek and next, put, remove, append       any failure: rollback, nothing has happened
@@ -21,12 +20,14 @@
 #include "base/error.h"
 #include "store/request.h"
 
+struct json;
+
 /* The numbers stand in files: never change one. */
-enum row_kind { ROW_CONTAINER = 1, ROW_BLOB = 2 };
+enum row_kind { ROW_CONTAINER = 1, ROW_BLOB = 2, ROW_TABLE = 5, ROW_ENTITY = 6 };
 
 struct row_key {
     enum row_kind kind;
-    const char *parent; /* the container of a blob; "" for a container */
+    const char *parent; /* the container of a blob, the table of an entity; "" for these themselves */
     const char *name;
 };
 
@@ -41,7 +42,7 @@ struct row_lease {
 
 struct row {
     const char *name;
-    int64_t etag;             /* unique in the store, see etag_text */
+    int64_t etag;             /* unique in the store, see etag_text; entities: the timestamp in ticks */
     int64_t created;          /* seconds since 1970 */
     int64_t modified;         /* seconds since 1970 */
     enum blob_type type;      /* blobs, like the three below */
@@ -88,6 +89,8 @@ struct rows_ops {
     int64_t (*next_etag)(struct rows *rows); /* a number never given before in this store */
     /* `second`, or the highest given here before if that is later: dates in a store never fall. */
     int64_t (*date)(struct rows *rows, int64_t second);
+    /* `tick` (100 ns since 1970), or more: above every one given here before. */
+    int64_t (*stamp)(struct rows *rows, int64_t tick);
     void (*free)(struct rows *rows);
 };
 
@@ -97,6 +100,7 @@ struct rows {
     struct error err;   /* why the last call failed */
     size_t content_max; /* do not read more content than this in one get: fail with `large` set */
     bool large;
+    struct json *json; /* of who answers: made when first needed, freed with the keeper */
 };
 
 struct rows *rows_memory_new(int64_t first_etag);

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/buf.h"
+#include "store/json.h"
 #include "store/rows.h"
 
 enum { NODES_FIRST = 64 };
@@ -27,7 +28,7 @@ struct memory {
     struct rows rows;
     struct node **nodes;
     size_t count, room;
-    int64_t etag, second;
+    int64_t etag, second, tick;
     /* the scan under way */
     enum row_kind kind;
     char *parent;
@@ -254,8 +255,15 @@ static int64_t date(struct rows *rows, int64_t second) {
     return m->second;
 }
 
+static int64_t stamp(struct rows *rows, int64_t tick) {
+    struct memory *m = memory_of(rows);
+    m->tick = tick > m->tick ? tick : m->tick + 1;
+    return m->tick;
+}
+
 static void memory_free(struct rows *rows) {
     struct memory *m = memory_of(rows);
+    json_free(rows->json);
     for (size_t i = 0; i < m->count; i++) {
         node_free(m->nodes[i]);
     }
@@ -279,6 +287,7 @@ static const struct rows_ops OPS = {
     .clear = clear,
     .next_etag = next_etag,
     .date = date,
+    .stamp = stamp,
     .free = memory_free,
 };
 

@@ -51,4 +51,17 @@
     "  length, blocks, content_type," VIEW_COMMON ","                                              \
     "  content FROM rows WHERE kind = 2;"
 
-const char *const ROWS_SCHEMA_STEPS[ROWS_SCHEMA_VERSION] = {STEP_RECORDS, STEP_VIEWS};
+/* 3: tables. The name of an entity is its partition key, a character that no key may hold, and its row
+ * key, so that records lie in the order of the keys. */
+#define STEP_TABLES                                                                                \
+    "ALTER TABLE state ADD COLUMN highest_tick INTEGER NOT NULL DEFAULT 0;"                        \
+    "CREATE VIEW tables AS SELECT rtrim(substr(metadata, 6), char(10)) AS name,"                   \
+    "  datetime(created, 'unixepoch') AS created FROM rows WHERE kind = 5;"                        \
+    "CREATE VIEW entities AS SELECT parent AS table_name,"                                         \
+    "  substr(name, 1, instr(name, char(1)) - 1) AS partition,"                                    \
+    "  substr(name, instr(name, char(1)) + 1) AS row,"                                             \
+    "  strftime('%Y-%m-%dT%H:%M:%S', etag / 10000000, 'unixepoch')"                                \
+    "    || printf('.%07dZ', etag % 10000000) AS timestamp,"                                       \
+    "  CAST(content AS TEXT) AS properties FROM rows WHERE kind = 6;"
+
+const char *const ROWS_SCHEMA_STEPS[ROWS_SCHEMA_VERSION] = {STEP_RECORDS, STEP_VIEWS, STEP_TABLES};

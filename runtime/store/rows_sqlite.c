@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "store/json.h"
+
 enum { ETAG_BLOCK = 1024 };
 
 #define STATEMENT_TEXT(name, text) text,
@@ -288,6 +290,9 @@ static bool remove_below(struct rows *rows, enum row_kind kind, const char *pare
     if (!st || !finish(s, st)) {
         return false;
     }
+    if (kind != ROW_BLOB) { /* only blobs have pieces, and a table may be called like a container */
+        return true;
+    }
     st = with_blob(s, STATEMENT_PIECES_REMOVE_BELOW, parent, NULL);
     return st && finish(s, st);
 }
@@ -367,6 +372,7 @@ static bool read_state(struct sqlite *s) {
     if (code == SQLITE_ROW) {
         s->state_etag = sqlite3_column_int64(st, 0);
         s->state_date = sqlite3_column_int64(st, 1);
+        s->state_tick = sqlite3_column_int64(st, 2);
     }
     sqlite3_reset(st);
     return code == SQLITE_ROW || sqlite_fail(s, code == SQLITE_DONE ? SQLITE_CORRUPT : code);
@@ -417,6 +423,7 @@ static bool write_state(struct sqlite *s) {
     }
     sqlite3_bind_int64(st, 1, s->state_etag);
     sqlite3_bind_int64(st, 2, s->state_date);
+    sqlite3_bind_int64(st, 3, s->state_tick);
     return finish(s, st);
 }
 
@@ -460,8 +467,16 @@ static int64_t date(struct rows *rows, int64_t second) {
     return s->state_date;
 }
 
+static int64_t stamp(struct rows *rows, int64_t tick) {
+    struct sqlite *s = sqlite_of(rows);
+    s->state_tick = tick > s->state_tick ? tick : s->state_tick + 1;
+    s->state_dirty = true;
+    return s->state_tick;
+}
+
 void sqlite_rows_free(struct rows *rows) {
     struct sqlite *s = sqlite_of(rows);
+    json_free(rows->json);
     rollback(rows);
     for (int i = 0; i < STATEMENT_COUNT; i++) {
         sqlite3_finalize(s->statements[i]);
@@ -488,6 +503,7 @@ const struct rows_ops SQLITE_ROWS = {
     .clear = clear,
     .next_etag = next_etag,
     .date = date,
+    .stamp = stamp,
     .free = sqlite_rows_free,
 };
 

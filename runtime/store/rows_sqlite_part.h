@@ -53,8 +53,9 @@ enum column {
                    " AND position <= ?4 ORDER BY position")                                        \
     X(PIECES_REMOVE, "DELETE FROM pieces WHERE container = ?1 AND name = ?2")                      \
     X(PIECES_REMOVE_BELOW, "DELETE FROM pieces WHERE container = ?1")                              \
-    X(STATE_GET, "SELECT next_etag, highest_date FROM state WHERE id = 1")                         \
-    X(STATE_SET, "UPDATE state SET next_etag = ?1, highest_date = ?2 WHERE id = 1")                \
+    X(STATE_GET, "SELECT next_etag, highest_date, highest_tick FROM state WHERE id = 1")                         \
+    X(STATE_SET,                                                                                   \
+      "UPDATE state SET next_etag = ?1, highest_date = ?2, highest_tick = ?3 WHERE id = 1")        \
     X(DATA_VERSION, "PRAGMA data_version")
 
 #define STATEMENT_ENUM(name, text) STATEMENT_##name,
@@ -75,8 +76,8 @@ struct sqlite {
     /* of the transaction under way */
     bool writing;
     bool state_dirty, block_taken;
-    int64_t state_etag, state_date;
-    bool state_known; /* the two are as our last commit left them, when state_version is too */
+    int64_t state_etag, state_date, state_tick;
+    bool state_known; /* the three are as our last commit left them, when state_version is too */
     unsigned state_version;
     int64_t etag, etag_end; /* numbers left of our block */
 };
