@@ -55,6 +55,9 @@ bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool abs
     X(store_list)                                                                                  \
     X(blob)                                                                                        \
     X(input)                                                                                       \
+    X(edm)                                                                                         \
+    X(table)                                                                                       \
+    X(table_query)                                                                                 \
     X(output)                                                                                      \
     X(log)                                                                                         \
     X(version)

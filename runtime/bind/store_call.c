@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "bind/table.h"
+
 /* What a task that waits for a call needs; it lives in the call's arena. */
 struct waiting {
     struct bound_store *store;
@@ -117,7 +119,10 @@ void push_props(lua_State *L, const struct store_props *props, const char *name)
 int push_call_error(lua_State *L, const struct store_call *call) {
     const struct store_request *req = &call->req;
     const char *target = req->container;
-    if (req->name) {
+    if (req->verb >= VERB_TABLE_CREATE) {
+        push_table_target(L, req);
+        target = lua_tostring(L, -1);
+    } else if (req->name) {
         target = lua_pushfstring(L, "%s/%s", req->container, req->name);
     }
     return bind_fail(L, &call->reply.err, verb_phrase(req->verb), target);
@@ -125,6 +130,9 @@ int push_call_error(lua_State *L, const struct store_call *call) {
 
 static int push_results(lua_State *L, struct store_call *call) {
     enum err code = call->reply.err.code;
+    if (call->req.verb >= VERB_TABLE_CREATE) {
+        return push_table_results(L, call);
+    }
     switch (call->req.verb) {
     case VERB_CONTAINER_CREATE:
         if (code == ERR_CONTAINER_ALREADY_EXISTS) {

@@ -186,12 +186,15 @@ const struct call_option LIST_OPTIONS[] = {
 /* clang-format on */
 
 static const struct call_option *find_option(const struct call_option *known, const char *name) {
+    static const struct call_option OF_EVERY_CALL[] = {PATIENCE, END};
     for (; known->name; known++) {
         if (strcmp(known->name, name) == 0) {
             return known;
         }
     }
-    return NULL;
+    for (known = OF_EVERY_CALL; known->name && strcmp(known->name, name) != 0; known++) {
+    }
+    return known->name ? known : NULL;
 }
 
 enum { WORD_MAX = 32 };
