@@ -207,13 +207,13 @@ static void read_select(lua_State *L, struct store_call *call, const char *name)
     lua_Integer count = luaL_len(L, list);
     luaL_buffinit(L, &out);
     for (lua_Integer i = 1; i <= count; i++) {
-        size_t len;
         lua_geti(L, list, i);
-        const char *property = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &len) : NULL;
-        if (!property || property_name_fault(property + (*property == '@'), strlen(property))) {
+        const char *property = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+        const char *own = property && *property == '@' ? property + 1 : property;
+        if (!own || property_name_fault(own, strlen(own))) {
             luaL_error(L, "option '%s': its number %I is no property's name", name, (LUAI_UACINT)i);
         }
-        lua_pushfstring(L, "%s%s", i > 1 ? "," : "", property + (*property == '@'));
+        lua_pushfstring(L, "%s%s", i > 1 ? "," : "", own);
         lua_remove(L, -2);
         luaL_addvalue(&out);
     }
