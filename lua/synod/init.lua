@@ -6,6 +6,14 @@
 local core = require "synod.core"
 local task = require "synod.task"
 
+--- Wall-clock seconds since 1970. With an argument: a time as tables keep it.
+---@param ... string|number  "2026-01-02T03:04:05.1234567Z", or seconds since 1970
+---@return number|synod.Value
+local function time(...)
+  if select("#", ...) == 0 then return core.time() end
+  return core.time_value(...)
+end
+
 ---@class synod
 ---@field instance synod.Instance   who this is
 ---@field store synod.Store         the default store
@@ -15,7 +23,7 @@ local synod = {
   sleep = core.sleep,
   yield = core.yield,
   now = core.now,
-  time = core.time,
+  time = time,
   event = core.event,
   timeout = task.timeout,
   all = task.all,
@@ -53,6 +61,9 @@ local LATER = {
   connect = { "synod.net", "connect" },
   log = { "synod.log" },
   open = { "synod.store", "open" },
+  int32 = { "synod.table", "int32" },
+  guid = { "synod.table", "guid" },
+  binary = { "synod.table", "binary" },
 }
 
 return setmetatable(synod, {

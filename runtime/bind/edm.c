@@ -110,8 +110,8 @@ static int64_t check_ticks(lua_State *L) {
     } else {
         const char *text = luaL_checklstring(L, 1, &len);
         if (!edm_time_parse(text, len, &ticks)) {
-            luaL_argerror(L, 1,
-                          "seconds since 1970, or a text like 2026-01-02T03:04:05.1234567Z expected");
+            luaL_argerror(
+                L, 1, "seconds since 1970, or a text like 2026-01-02T03:04:05.1234567Z expected");
         }
     }
     luaL_argcheck(L, edm_time_fits(ticks), 1, "a time between the years 1601 and 9999 expected");
@@ -132,8 +132,8 @@ static int make_guid(lua_State *L) {
         const char *text = luaL_checklstring(L, 1, &len);
         luaL_argcheck(L, edm_guid_parse(text, len, guid), 1,
                       "a GUID like 01234567-89ab-cdef-0123-456789abcdef expected");
-        push_typed(L, &(struct edm_value){
-                          .type = EDM_GUID, .text = guid, .len = EDM_GUID_TEXT - 1});
+        push_typed(L,
+                   &(struct edm_value){.type = EDM_GUID, .text = guid, .len = EDM_GUID_TEXT - 1});
     }
     return 1;
 }
@@ -229,9 +229,12 @@ void bind_edm(lua_State *L, struct vm *vm) {
                                          {"guid", make_guid},
                                          {"binary", make_binary},
                                          {NULL, NULL}};
-    static const luaL_Reg META[] = {{"__tostring", typed_tostring}, {"__index", typed_index},
-                                    {"__eq", typed_eq},             {"__lt", typed_lt},
-                                    {"__le", typed_le},             {NULL, NULL}};
+    static const luaL_Reg META[] = {{"__tostring", typed_tostring},
+                                    {"__index", typed_index},
+                                    {"__eq", typed_eq},
+                                    {"__lt", typed_lt},
+                                    {"__le", typed_le},
+                                    {NULL, NULL}};
     luaL_newmetatable(L, VALUE_TYPE);
     bind_functions(L, vm, META);
     lua_pop(L, 1);

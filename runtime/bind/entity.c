@@ -76,8 +76,10 @@ static const char *check_name(lua_State *L) {
     }
     if (strcmp(name, "PartitionKey") == 0 || strcmp(name, "RowKey") == 0 ||
         strcmp(name, "Timestamp") == 0) {
-        luaL_error(L, "the property name '%s' is the service's own; the keys are 'partition' and "
-                      "'row'", name);
+        luaL_error(L,
+                   "the property name '%s' is the service's own; the keys are 'partition' and "
+                   "'row'",
+                   name);
     }
     if (strcmp(name, NONCE_NAME) == 0) {
         luaL_error(L, "the property name '%s' is synod's own", name);
@@ -93,8 +95,10 @@ static void take_property(lua_State *L, struct store_call *call, struct entity *
         return;
     }
     if (!to_value(L, -1, &value)) {
-        luaL_error(L, "the property '%s': string, number, boolean, or a value of synod.int32, time, "
-                      "guid or binary expected, got %s", name, luaL_typename(L, -1));
+        luaL_error(L,
+                   "the property '%s': string, number, boolean, or a value of synod.int32, time, "
+                   "guid or binary expected, got %s",
+                   name, luaL_typename(L, -1));
     }
     const char *fault = value_fault(&value, &word);
     if (fault) {

@@ -243,7 +243,7 @@ static int l_azure_signature(lua_State *L) {
     buf_init(&header, SIGN_TEXT_MAX);
     r->call.answer.max = SIGN_TEXT_MAX;
     bool ok = signer_text(signer, &what, &r->call.answer) &&
-              signer_authorization(signer, &r->call.answer, &header);
+              signer_authorization(signer, false, &r->call.answer, &header);
     signer_free(signer);
     char copy[SIGN_KEY_MAX];
     snprintf(copy, sizeof copy, "%s", buf_str(&header));

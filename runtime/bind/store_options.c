@@ -192,8 +192,7 @@ static const struct call_option *find_option(const struct call_option *known, co
             return known;
         }
     }
-    for (known = OF_EVERY_CALL; known->name && strcmp(known->name, name) != 0; known++) {
-    }
+    for (known = OF_EVERY_CALL; known->name && strcmp(known->name, name) != 0; known++) {}
     return known->name ? known : NULL;
 }
 

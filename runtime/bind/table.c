@@ -275,9 +275,8 @@ static const struct {
     const char *word;
     enum store_verb verb;
 } BATCH_WORDS[] = {
-    {"insert", VERB_ENTITY_INSERT}, {"replace", VERB_ENTITY_REPLACE},
-    {"merge", VERB_ENTITY_MERGE},   {"upsert", VERB_ENTITY_UPSERT},
-    {"delete", VERB_ENTITY_DELETE},
+    {"insert", VERB_ENTITY_INSERT}, {"replace", VERB_ENTITY_REPLACE}, {"merge", VERB_ENTITY_MERGE},
+    {"upsert", VERB_ENTITY_UPSERT}, {"delete", VERB_ENTITY_DELETE},
 };
 
 /* Leaves the entity of the operation at `index` on the stack. */
@@ -293,7 +292,8 @@ static enum store_verb check_batch_verb(lua_State *L, int index, int number) {
         }
     }
     if (verb == VERB_COUNT) {
-        luaL_error(L, "operation %d of the batch: insert, replace, merge, upsert or delete expected",
+        luaL_error(L,
+                   "operation %d of the batch: insert, replace, merge, upsert or delete expected",
                    number);
     }
     return verb;
@@ -369,8 +369,10 @@ static void check_batch(lua_State *L, int list, struct store_call *call) {
         last = &op->next;
         bytes += entity_size(op->entity);
         if (strcmp(op->entity->partition, req->batch->entity->partition) != 0) {
-            luaL_error(L, "operation %d of the batch is in the partition '%s', the first in '%s': a "
-                          "batch has one", i, op->entity->partition, req->batch->entity->partition);
+            luaL_error(L,
+                       "operation %d of the batch is in the partition '%s', the first in '%s': a "
+                       "batch has one",
+                       i, op->entity->partition, req->batch->entity->partition);
         }
     }
     luaL_argcheck(L, bytes <= BATCH_BYTES_MAX, list, "the batch is larger than 4 MiB");
@@ -389,13 +391,20 @@ static int table_batch(lua_State *L) {
 }
 
 void bind_table(lua_State *L, struct vm *vm) {
-    static const luaL_Reg METHODS[] = {
-        {"create", table_create}, {"drop", table_drop},       {"insert", table_insert},
-        {"get", table_get},       {"merge", table_merge},     {"replace", table_replace},
-        {"upsert", table_upsert}, {"delete", table_delete},   {"query", table_query},
-        {"batch", table_batch},   {NULL, NULL}};
+    static const luaL_Reg METHODS[] = {{"create", table_create},
+                                       {"drop", table_drop},
+                                       {"insert", table_insert},
+                                       {"get", table_get},
+                                       {"merge", table_merge},
+                                       {"replace", table_replace},
+                                       {"upsert", table_upsert},
+                                       {"delete", table_delete},
+                                       {"query", table_query},
+                                       {"batch", table_batch},
+                                       {NULL, NULL}};
     static const luaL_Reg META[] = {{"__tostring", table_tostring}, {NULL, NULL}};
-    static const luaL_Reg STORE[] = {{"table", store_table}, {"tables", store_tables}, {NULL, NULL}};
+    static const luaL_Reg STORE[] = {
+        {"table", store_table}, {"tables", store_tables}, {NULL, NULL}};
     bind_type(L, vm, TABLE_TYPE, METHODS, META);
     luaL_getmetatable(L, STORE_TYPE);
     lua_getfield(L, -1, "__index");

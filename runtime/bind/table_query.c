@@ -11,15 +11,16 @@
 #define QUERY_TYPE "synod.Query"
 
 struct cursor {
-    struct bound_store *store;   /* its userdata, or the table's, is the first user value */
-    struct arena arena;          /* of the question's strings */
-    struct store_request asked;  /* what each page's request has in common; only its own fields count */
+    struct bound_store *store; /* its userdata, or the table's, is the first user value */
+    struct arena arena;        /* of the question's strings */
+    struct store_request
+        asked; /* what each page's request has in common; only its own fields count */
     int64_t timeout;
-    struct store_call *page;     /* finished: being read; else under way */
-    struct entity *entity;       /* the next one of the page */
-    struct store_item *item;     /* the same for a list of tables */
-    bool busy;                   /* a task waits for the page */
-    bool ended;                  /* no more pages */
+    struct store_call *page; /* finished: being read; else under way */
+    struct entity *entity;   /* the next one of the page */
+    struct store_item *item; /* the same for a list of tables */
+    bool busy;               /* a task waits for the page */
+    bool ended;              /* no more pages */
 };
 
 static void drop_page(struct cursor *c) {

@@ -1,4 +1,4 @@
-/* azure.c -- the transport over Azure Blob Storage: attempts in, HTTP requests out, and back.
+/* azure.c -- the transport over Azure Storage: attempts in, HTTP requests out, and back.
  *
  * It knows no retries: libcurl is kept from repeating writes on its own (http.c), so that one attempt is
  * at most one request on the wire.
@@ -16,6 +16,7 @@ static struct azure *azure_of(struct transport *t) {
 static void call_free(struct azure_call *call) {
     http_call_release(&call->http);
     buf_release(&call->url);
+    buf_release(&call->body);
     free(call);
 }
 
@@ -31,6 +32,7 @@ static struct azure_call *call_take(struct azure *az) {
     call->azure = az;
     http_call_init(&call->http);
     buf_init(&call->url, AZURE_URL_MAX);
+    buf_init(&call->body, AZURE_BODY_MAX);
     return call;
 }
 
@@ -43,6 +45,9 @@ static void call_give_back(struct azure_call *call) {
     }
     if (call->http.answer.cap > AZURE_SPARE_ANSWER_MAX) {
         buf_release(&call->http.answer);
+    }
+    if (call->body.cap > AZURE_SPARE_ANSWER_MAX) {
+        buf_release(&call->body);
     }
     call->next = az->spare;
     az->spare = call;
@@ -101,6 +106,7 @@ static void azure_free(struct transport *t) {
         call_free(call);
     }
     xml_free(az->xml);
+    json_free(az->json);
     account_release(&az->account);
     buf_release(&az->text);
     buf_release(&az->authorization);

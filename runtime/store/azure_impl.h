@@ -7,6 +7,7 @@
 
 #include "store/azure_account.h"
 #include "store/http.h"
+#include "store/json.h"
 #include "store/transport.h"
 #include "store/xml.h"
 
@@ -14,9 +15,10 @@
 #define AZURE_VERSION "2021-12-02"
 
 enum {
-    AZURE_URL_MAX = 16 * 1024,          /* bytes of a request's URL */
+    AZURE_URL_MAX = 64 * 1024,          /* bytes of a request's URL */
     AZURE_SPARE_CALLS_MAX = 16,         /* finished calls whose memory is kept for the next ones */
     AZURE_SPARE_ANSWER_MAX = 64 * 1024, /* bytes of an answer's memory that are kept with them */
+    AZURE_BODY_MAX = 32 * 1024 * 1024,  /* bytes of a batch in JSON: escapes may take six for one */
     AZURE_SKEW_SHOWN_MIN = 5, /* minutes from which a wrong clock is worth a word; 15 are refused */
 };
 
@@ -25,6 +27,7 @@ struct azure {
     struct account account;
     struct http *http;
     struct xml *xml;     /* NULL until an answer in XML came */
+    struct json *json;   /* NULL until an answer in JSON came */
     int64_t date_second; /* of `date` */
     char date[INSTANT_TEXT_MAX];
     struct buf text, authorization; /* of the request being signed */
@@ -38,8 +41,18 @@ struct azure_call {
     struct azure *azure;
     struct attempt *attempt;
     struct buf url;
+    struct buf body;         /* of requests whose body is made here: tables */
     struct azure_call *next; /* among the spare ones */
 };
+
+/* azure_table.c, for the verbs of tables: all but date, version and signature. False, with err. */
+bool azure_table_build(struct azure *az, struct azure_call *call, struct error *err);
+/* azure_table_reply.c: a success, and what the body of a refusal says. */
+void azure_table_fill(struct azure *az, struct azure_call *call);
+bool azure_table_error(struct azure *az, struct http_call *http, struct xml_error *out);
+
+/* Percent-encodes what may not stand in a path as it is; a slash may, in a path. */
+void append_encoded(struct buf *out, const char *s, bool in_path);
 
 /* Makes the HTTP request of an attempt, signed. False, with err, when it cannot be said. */
 bool azure_request_build(struct azure *az, struct azure_call *call, struct error *err);

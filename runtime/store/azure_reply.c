@@ -188,9 +188,13 @@ static enum err code_from_status(int status, enum store_verb verb) {
     case 403:
         return ERR_UNAUTHORIZED;
     case 404:
-        return names_blob(verb) ? ERR_BLOB_NOT_FOUND : ERR_CONTAINER_NOT_FOUND;
+        return verb >= VERB_ENTITY_INSERT  ? ERR_RESOURCE_NOT_FOUND
+               : verb >= VERB_TABLE_CREATE ? ERR_TABLE_NOT_FOUND
+               : names_blob(verb)          ? ERR_BLOB_NOT_FOUND
+                                           : ERR_CONTAINER_NOT_FOUND;
     case 412:
-        return ERR_CONDITION_NOT_MET;
+        return verb >= VERB_TABLE_CREATE ? ERR_UPDATE_CONDITION_NOT_SATISFIED
+                                         : ERR_CONDITION_NOT_MET;
     case 413:
         return ERR_REQUEST_BODY_TOO_LARGE;
     case 416:
@@ -218,10 +222,14 @@ static void explain_refused(struct azure *az, const struct store_reply *reply, s
     }
 }
 
-static bool read_error_body(struct azure *az, struct http_call *http, struct xml_error *out) {
+static bool read_error_body(struct azure *az, struct http_call *http, enum store_verb verb,
+                            struct xml_error *out) {
     struct error ignored;
     if (!http->answer.len) {
         return false;
+    }
+    if (verb >= VERB_TABLE_CREATE) {
+        return azure_table_error(az, http, out);
     }
     if (!az->xml) {
         az->xml = xml_new(&ignored);
@@ -241,12 +249,16 @@ static void refuse(struct azure *az, struct azure_call *call, const struct head 
     struct xml_error body = {0};
     const char *word = head->error_code;
     enum err code = word ? err_from_word(word) : ERR_OTHER;
-    if (wants_body(code) && read_error_body(az, http, &body) && !word) {
+    enum store_verb verb = call->attempt->req->verb;
+    if (wants_body(code) && read_error_body(az, http, verb, &body) && !word) {
         word = body.code;
         code = err_from_word(word);
     }
+    if (verb == VERB_TABLE_DELETE && code == ERR_RESOURCE_NOT_FOUND) {
+        code = ERR_TABLE_NOT_FOUND; /* as every other call on a table says it */
+    }
     if (!word || http->status == 304 || (code == ERR_OTHER && http->status == 403)) {
-        code = code_from_status(http->status, call->attempt->req->verb);
+        code = code_from_status(http->status, verb);
     }
     struct error *err = &reply->err;
     bool say = wants_body(code) && body.message[0];
@@ -319,6 +331,8 @@ void azure_reply_fill(struct azure *az, struct azure_call *call) {
         refuse(az, call, &head);
     } else if (head.malformed) {
         error_set(&reply->err, ERR_BAD_ANSWER, "a header of the answer is malformed");
+    } else if (verb >= VERB_TABLE_CREATE) {
+        azure_table_fill(az, call);
     } else if (verb == VERB_BLOB_LIST || verb == VERB_CONTAINER_LIST) {
         read_list(az, http, reply);
     } else if (verb == VERB_BLOB_GET) {

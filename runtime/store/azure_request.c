@@ -34,8 +34,7 @@ struct shape {
 static const struct shape SHAPES[VERB_COUNT] = {SHAPE_LIST(SHAPE)};
 #undef SHAPE
 
-/* Percent-encodes what may not stand in a path as it is; a slash may, in a path. */
-static void append_encoded(struct buf *out, const char *s, bool in_path) {
+void append_encoded(struct buf *out, const char *s, bool in_path) {
     static const char HEX[] = "0123456789ABCDEF";
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s;
@@ -194,7 +193,7 @@ static bool add_headers(struct azure *az, struct http_call *http, const struct s
            date_field(http, "If-Unmodified-Since", when->if_unmodified_since, err);
 }
 
-static bool sign(struct azure *az, struct azure_call *call, const struct endpoint *at) {
+static bool sign(struct azure *az, struct azure_call *call, const struct endpoint *at, bool lite) {
     char *path = call->url.data + at->path_at; /* the url begins with the endpoint's base */
     char *query = strchr(path, '?');
     struct signed_request what = {
@@ -203,22 +202,25 @@ static bool sign(struct azure *az, struct azure_call *call, const struct endpoin
         .query = query ? query + 1 : NULL,
         .fields = &call->http.fields,
         .body_len = call->http.body ? call->http.body_len : 0,
+        .lite = lite,
     };
     if (query) {
         *query = '\0'; /* only while it is signed */
     }
-    bool ok = signer_text(az->account.credential.signer, &what, &az->text) &&
-              signer_authorization(az->account.credential.signer, &az->text, &az->authorization);
+    bool ok =
+        signer_text(az->account.credential.signer, &what, &az->text) &&
+        signer_authorization(az->account.credential.signer, lite, &az->text, &az->authorization);
     if (query) {
         *query = '?';
     }
     return ok && http_call_field(&call->http, "Authorization", az->authorization.data);
 }
 
-bool azure_request_build(struct azure *az, struct azure_call *call, struct error *err) {
+/* The request as far as it is the same for blobs and containers. */
+static bool build(struct azure *az, struct azure_call *call, const struct endpoint *at,
+                  struct error *err) {
     const struct store_request *req = call->attempt->req;
     const struct shape *shape = &SHAPES[req->verb];
-    const struct endpoint *at = &az->account.blob;
     if (!shape->method) {
         error_set(err, ERR_UNSUPPORTED, "synod cannot %s on Azure", verb_phrase(req->verb));
         return false;
@@ -239,7 +241,21 @@ bool azure_request_build(struct azure *az, struct azure_call *call, struct error
         }
         return false;
     }
-    if (!sign(az, call, at)) {
+    return true;
+}
+
+static bool build_table(struct azure *az, struct azure_call *call, struct error *err) {
+    return azure_table_build(az, call, err) && field(&call->http, "x-ms-date", date_now(az), err) &&
+           field(&call->http, "x-ms-version", AZURE_VERSION, err);
+}
+
+bool azure_request_build(struct azure *az, struct azure_call *call, struct error *err) {
+    bool table = call->attempt->req->verb >= VERB_TABLE_CREATE;
+    const struct endpoint *at = table ? &az->account.table : &az->account.blob;
+    if (!(table ? build_table(az, call, err) : build(az, call, at, err))) {
+        return false;
+    }
+    if (!sign(az, call, at, table)) {
         error_set(err, ERR_INVALID_INPUT, "the request cannot be signed: it has too many parts");
         return false;
     }

@@ -411,8 +411,7 @@ void store_call_start(struct store_call *call, void (*done)(struct store_call *)
         nonce_draw(&call->store->random, s->nonce);
     }
     const char *nonce = s->rule == LOST_NONCE ? s->nonce : NULL;
-    bool stamped = call->req.verb < VERB_TABLE_CREATE
-                       ? nonce_stamp(&call->req, &call->arena, nonce)
+    bool stamped = call->req.verb < VERB_TABLE_CREATE ? nonce_stamp(&call->req, &call->arena, nonce)
                    : nonce ? nonce_stamp_entity(&call->req, &call->arena, nonce, &s->rule)
                            : true;
     if (!stamped) {

@@ -41,8 +41,8 @@ struct edm_value {
     size_t len;
 };
 
-const char *edm_word(enum edm_type type);   /* "Edm.Int64" */
-const char *edm_script(enum edm_type type); /* "integer" */
+const char *edm_word(enum edm_type type);      /* "Edm.Int64" */
+const char *edm_script(enum edm_type type);    /* "integer" */
 enum edm_type edm_from_word(const char *word); /* EDM_COUNT: unknown */
 
 /* The same type and value. NaN equals NaN, 0.0 differs from -0.0. */

@@ -37,8 +37,8 @@ struct entity *entity_from_row(struct answer *a, const struct row *row, const ch
     if (!json) {
         return NULL;
     }
-    struct entity *e = json_read_entity(json, row->content, row->content_len, &keys,
-                                        &a->reply->arena, &err);
+    struct entity *e =
+        json_read_entity(json, row->content, row->content_len, &keys, &a->reply->arena, &err);
     if (!e) {
         bool damaged = err.code == ERR_BAD_ANSWER;
         refuse(a, damaged ? ERR_STORE_CORRUPT : ERR_NO_MEMORY);
@@ -94,7 +94,7 @@ struct plan {
     enum store_verb verb;
     const char *text; /* the properties that the record is to hold; NULL: it is removed */
     size_t text_len;
-    int64_t created;        /* seconds; UNSET: now */
+    int64_t created; /* seconds; UNSET: now */
     char etag[ENTITY_ETAG_MAX];
 };
 
@@ -147,8 +147,9 @@ static bool plan_text(struct answer *a, const struct entity *e, struct plan *pla
 static bool plan_entity(struct answer *a, const struct batch_operation *op, struct entity *there,
                         struct plan *plan) {
     struct arena *arena = &a->reply->arena;
-    struct entity *e =
-        merges(op->verb) && there ? there : entity_new(arena, op->entity->partition, op->entity->row);
+    struct entity *e = merges(op->verb) && there
+                           ? there
+                           : entity_new(arena, op->entity->partition, op->entity->row);
     if (!e || !entity_merge(e, arena, op->entity)) {
         return refuse(a, ERR_NO_MEMORY);
     }

@@ -134,6 +134,5 @@ void answer_entity_query(struct answer *a) {
         refuse_keeper(a);
         return;
     }
-    while (step(&q)) {
-    }
+    while (step(&q)) {}
 }

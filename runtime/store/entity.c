@@ -112,8 +112,8 @@ void entity_select(struct entity *e, const char *names) {
 /* As documented for capacity: 4 bytes, the keys, and for each property 8 bytes, its name and its value;
  * text counts in UTF-16. */
 size_t entity_size(const struct entity *e) {
-    int64_t keys = utf16_length(e->partition, strlen(e->partition)) +
-                   utf16_length(e->row, strlen(e->row));
+    int64_t keys =
+        utf16_length(e->partition, strlen(e->partition)) + utf16_length(e->row, strlen(e->row));
     size_t size = 4 + (size_t)(keys > 0 ? keys : 0) * 2;
     for (const struct property *p = e->properties; p; p = p->next) {
         int64_t name = utf16_length(p->name, strlen(p->name));
@@ -142,7 +142,8 @@ const char *key_fault(const char *key, size_t len) {
         return "may have at most 1 KiB";
     }
     for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)key[i], after = i + 1 < len ? (unsigned char)key[i + 1] : 0;
+        unsigned char c = (unsigned char)key[i],
+                      after = i + 1 < len ? (unsigned char)key[i + 1] : 0;
         bool upper_control = c == 0xC2 && after >= 0x80 && after <= 0x9F;
         if (c < 0x20 || c == 0x7F || upper_control) {
             return "may hold no control character";
@@ -177,10 +178,9 @@ const char *value_fault(const struct edm_value *value, const char **word) {
     if (value->type == EDM_STRING) {
         int64_t units = utf16_length(value->text, value->len);
         *word = units < 0 ? "InvalidInput" : *word;
-        return units < 0 ? "is not UTF-8"
-               : units > PROPERTY_STRING_MAX
-                   ? "is longer than 64 KiB (32,768 characters of UTF-16)"
-                   : NULL;
+        return units < 0                     ? "is not UTF-8"
+               : units > PROPERTY_STRING_MAX ? "is longer than 64 KiB (32,768 characters of UTF-16)"
+                                             : NULL;
     }
     if (value->type == EDM_BINARY) {
         return value->len > PROPERTY_BINARY_MAX ? "is longer than 64 KiB" : NULL;

@@ -13,15 +13,15 @@
 #include "store/edm.h"
 
 enum {
-    ENTITY_BYTES_MAX = 1024 * 1024, /* as the service counts them: see entity_size */
-    ENTITY_PROPERTIES_MAX = 252,    /* beside the keys and the timestamp */
-    PROPERTY_NAME_MAX = 255,        /* characters */
+    ENTITY_BYTES_MAX = 1024 * 1024,  /* as the service counts them: see entity_size */
+    ENTITY_PROPERTIES_MAX = 252,     /* beside the keys and the timestamp */
+    PROPERTY_NAME_MAX = 255,         /* characters */
     PROPERTY_STRING_MAX = 32 * 1024, /* UTF-16 units, which are 64 KiB */
     PROPERTY_BINARY_MAX = 64 * 1024,
-    KEY_MAX = 1024, /* bytes in UTF-8, and characters for the service */
-    ENTITY_PAGE_MAX = 1000,             /* entities of one page of a query */
-    BATCH_MAX = 100,                    /* operations of one batch */
-    BATCH_BYTES_MAX = 4 * 1024 * 1024,  /* and their size */
+    KEY_MAX = 1024,                    /* bytes in UTF-8, and characters for the service */
+    ENTITY_PAGE_MAX = 1000,            /* entities of one page of a query */
+    BATCH_MAX = 100,                   /* operations of one batch */
+    BATCH_BYTES_MAX = 4 * 1024 * 1024, /* and their size */
     ENTITY_ETAG_MAX = 80,
 };
 

@@ -56,8 +56,8 @@ static void skip_blanks(struct parser *p) {
 }
 
 static bool is_name_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '_' || (c & 0x80);
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           (c & 0x80);
 }
 
 static size_t word_length(const char *s) {
@@ -270,8 +270,8 @@ static const struct filter *parse_not(struct parser *p) {
     const struct filter *f = NULL;
     if (take_word(p, "not")) {
         struct filter *not = new_node(p, FILTER_NOT);
-        if (not && (not->left = parse_not(p))) {
-            f = not;
+        if (not &&(not ->left = parse_not(p))) {
+            f = not ;
         }
     } else if (take_char(p, '(')) {
         f = parse_or(p);

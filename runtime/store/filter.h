@@ -18,8 +18,8 @@
 
 enum {
     FILTER_BYTES_MAX = 32 * 1024,
-    FILTER_DEPTH_MAX = 64,    /* parentheses and nots inside each other */
-    FILTER_NODES_MAX = 1024,  /* comparisons and what joins them */
+    FILTER_DEPTH_MAX = 64,   /* parentheses and nots inside each other */
+    FILTER_NODES_MAX = 1024, /* comparisons and what joins them */
 };
 
 struct filter;

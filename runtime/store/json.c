@@ -247,7 +247,8 @@ static struct entity *read_object(struct reading *r, json_t *object, const struc
     if (etag && strlen(etag) < sizeof e->etag) {
         strcpy(e->etag, etag);
     }
-    for (void *at = lib->json_object_iter(object); at; at = lib->json_object_iter_next(object, at)) {
+    for (void *at = lib->json_object_iter(object); at;
+         at = lib->json_object_iter_next(object, at)) {
         if (!read_property(r, e, object, lib->json_object_iter_key(at),
                            lib->json_object_iter_value(at))) {
             return NULL;
@@ -257,8 +258,7 @@ static struct entity *read_object(struct reading *r, json_t *object, const struc
 }
 
 struct entity *json_read_entity(struct json *j, const char *text, size_t len,
-                                const struct entity *keys, struct arena *arena,
-                                struct error *err) {
+                                const struct entity *keys, struct arena *arena, struct error *err) {
     struct reading r = {&j->lib, arena, err};
     json_t *root = load(&r, text, len);
     if (!root) {

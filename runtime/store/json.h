@@ -15,7 +15,8 @@
 
 enum {
     JSON_ERROR_MESSAGE_MAX = 1024,
-    JSON_ENTITY_MAX = 16 * 1024 * 1024, /* bytes of one entity's text: escapes may take six for one */
+    JSON_ENTITY_MAX =
+        16 * 1024 * 1024, /* bytes of one entity's text: escapes may take six for one */
 };
 
 struct json;
@@ -28,8 +29,7 @@ void json_free(struct json *j);
 
 /* An entity with its keys, or (`keys` NULL) with those. */
 struct entity *json_read_entity(struct json *j, const char *text, size_t len,
-                                const struct entity *keys, struct arena *arena,
-                                struct error *err);
+                                const struct entity *keys, struct arena *arena, struct error *err);
 /* The entities of a page, {"value":[...]}, in order. */
 bool json_read_page(struct json *j, const char *text, size_t len, struct arena *arena,
                     struct entity **page, struct error *err);

@@ -50,10 +50,10 @@ enum lost_rule {
 };
 
 enum lost_verdict {
-    LOST_STANDS, /* the refusal is the call's answer */
-    LOST_DONE,   /* it shows that the lost attempt had succeeded */
+    LOST_STANDS,  /* the refusal is the call's answer */
+    LOST_DONE,    /* it shows that the lost attempt had succeeded */
     LOST_UNKNOWN, /* nobody can tell: AnswerLost */
-    LOST_LOOK,   /* look first: lost_look, lost_is_own */
+    LOST_LOOK,    /* look first: lost_look, lost_is_own */
 };
 
 enum lost_rule lost_rule_of(const struct store_request *req);

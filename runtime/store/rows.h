@@ -27,7 +27,8 @@ enum row_kind { ROW_CONTAINER = 1, ROW_BLOB = 2, ROW_TABLE = 5, ROW_ENTITY = 6 }
 
 struct row_key {
     enum row_kind kind;
-    const char *parent; /* the container of a blob, the table of an entity; "" for these themselves */
+    const char
+        *parent; /* the container of a blob, the table of an entity; "" for these themselves */
     const char *name;
 };
 
@@ -42,10 +43,10 @@ struct row_lease {
 
 struct row {
     const char *name;
-    int64_t etag;             /* unique in the store, see etag_text; entities: the timestamp in ticks */
-    int64_t created;          /* seconds since 1970 */
-    int64_t modified;         /* seconds since 1970 */
-    enum blob_type type;      /* blobs, like the three below */
+    int64_t etag;        /* unique in the store, see etag_text; entities: the timestamp in ticks */
+    int64_t created;     /* seconds since 1970 */
+    int64_t modified;    /* seconds since 1970 */
+    enum blob_type type; /* blobs, like the three below */
     const char *content_type; /* NULL: application/octet-stream */
     int64_t length;           /* bytes */
     int64_t blocks;           /* append blobs: appends so far */

@@ -53,7 +53,7 @@ enum column {
                    " AND position <= ?4 ORDER BY position")                                        \
     X(PIECES_REMOVE, "DELETE FROM pieces WHERE container = ?1 AND name = ?2")                      \
     X(PIECES_REMOVE_BELOW, "DELETE FROM pieces WHERE container = ?1")                              \
-    X(STATE_GET, "SELECT next_etag, highest_date, highest_tick FROM state WHERE id = 1")                         \
+    X(STATE_GET, "SELECT next_etag, highest_date, highest_tick FROM state WHERE id = 1")           \
     X(STATE_SET,                                                                                   \
       "UPDATE state SET next_etag = ?1, highest_date = ?2, highest_tick = ?3 WHERE id = 1")        \
     X(DATA_VERSION, "PRAGMA data_version")

@@ -2,7 +2,7 @@
  *
  * A signer holds an account's key, as a prepared HMAC; nothing gives the key out again, and signer_free
  * wipes it. The text that is signed names the method, some headers, every x-ms-* header and the resource,
- * so it must be made of exactly what is sent.
+ * so it must be made of exactly what is sent. Tables take the lighter form, which names date and resource.
  */
 #ifndef SYNOD_STORE_SIGN_H
 #define SYNOD_STORE_SIGN_H
@@ -33,11 +33,12 @@ struct signed_request {
     const char *query;        /* of the URL, percent-encoded, without "?"; NULL: none */
     const struct buf *fields; /* header lines as http_call_field keeps them; x-ms-date among them */
     size_t body_len;
+    bool lite; /* Shared Key Lite, in the form for tables */
 };
 
-/* The text to sign for blobs and queues. False when it has too many parts or is too long. */
+/* The text to sign. False when it has too many parts or is too long. */
 bool signer_text(const struct signer *s, const struct signed_request *r, struct buf *out);
-/* "SharedKey account:signature" of a text. */
-bool signer_authorization(struct signer *s, const struct buf *text, struct buf *out);
+/* "SharedKey account:signature" of a text; `lite` as above: "SharedKeyLite ...". */
+bool signer_authorization(struct signer *s, bool lite, const struct buf *text, struct buf *out);
 
 #endif
