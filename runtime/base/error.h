@@ -132,6 +132,8 @@
     /* tables */                                                                                   \
     X(TABLE_NOT_FOUND, "TableNotFound", 404, "the table does not exist", "create it first")        \
     X(TABLE_ALREADY_EXISTS, "TableAlreadyExists", 409, "the table exists", "")                     \
+    X(TABLE_BEING_DELETED, "TableBeingDeleted", 409, "the table is being deleted",                 \
+      "try again in a minute")                                                                     \
     X(RESOURCE_NOT_FOUND, "ResourceNotFound", 404, "the entity does not exist", "")                \
     X(ENTITY_ALREADY_EXISTS, "EntityAlreadyExists", 409, "the entity exists", "")                  \
     X(UPDATE_CONDITION_NOT_SATISFIED, "UpdateConditionNotSatisfied", 412,                          \

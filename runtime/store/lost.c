@@ -86,7 +86,10 @@ enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e) {
                    ? LOST_LOOK
                    : LOST_STANDS;
     case LOST_DELETE:
-        return e->status == 404 || e->code == ERR_CONTAINER_BEING_DELETED ? LOST_DONE : LOST_STANDS;
+        return e->status == 404 || e->code == ERR_CONTAINER_BEING_DELETED ||
+                       e->code == ERR_TABLE_BEING_DELETED
+                   ? LOST_DONE
+                   : LOST_STANDS;
     case LOST_READ_BACK:
         return e->code == ERR_APPEND_POSITION_CONDITION_NOT_MET ? LOST_LOOK : LOST_STANDS;
     case LOST_DOUBT:
