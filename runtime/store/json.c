@@ -224,7 +224,7 @@ static bool read_property(struct reading *r, struct entity *e, const json_t *obj
         e->timestamp = value.integer;
         return true;
     }
-    if (e->count >= ENTITY_PROPERTIES_MAX) {
+    if (e->count >= JSON_PROPERTIES_MAX) {
         return refuse(r, "an entity with too many properties");
     }
     return entity_set(e, r->arena, name, &value) || no_memory(r);
