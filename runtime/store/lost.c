@@ -39,7 +39,9 @@ enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e) {
     case LOST_DELETE:
         return e->status == 404 || e->code == ERR_CONTAINER_BEING_DELETED ? LOST_DONE : LOST_STANDS;
     case LOST_READ_BACK:
-        return e->code == ERR_APPEND_POSITION_CONDITION_NOT_MET ? LOST_LOOK : LOST_STANDS;
+        return e->code == ERR_APPEND_POSITION_CONDITION_NOT_MET || e->code == ERR_CONDITION_NOT_MET
+                   ? LOST_LOOK
+                   : LOST_STANDS;
     case LOST_REPEAT:
     case LOST_NEVER:
         break;
