@@ -230,9 +230,9 @@ describe("synod run -n", function()
       local synod = require "synod"
       synod.on("stopping", function() print("stopping") synod.sleep(60) end)
       print "up"
-      synod.exec { "sleep", "4711" }
+      synod.exec { "sleep", ... }
     ]], [[
-      $SYNOD run -n 2 "$DIR/x.lua" >"$DIR/out" 2>&1 & synod=$!
+      $SYNOD run -n 2 "$DIR/x.lua" 4711.$$ >"$DIR/out" 2>&1 & synod=$!
       while [ "$(grep -cs up "$DIR/out")" != 2 ]; do sleep 0.01; done
       kill -INT $synod
       while [ "$(grep -cs stopping "$DIR/out")" != 2 ]; do sleep 0.01; done
@@ -241,7 +241,7 @@ describe("synod run -n", function()
       code=$?
       sleep 0.3
       ps -eo args | grep -F "$DIR/x.lua" | grep -v grep
-      ps -eo args | grep "^sleep 4711"
+      ps -eo args | grep "^sleep 4711.$$"
       exit $code
     ]], { timeout = 20 })
     assert.equal(130, code, out)
@@ -251,16 +251,16 @@ describe("synod run -n", function()
   it("leaves no process behind when it is killed", function()
     local out = shell([[
       print "up"
-      require("synod").exec { "sleep", "4712" }
+      require("synod").exec { "sleep", ... }
     ]], [[
-      $SYNOD run -n 3 "$DIR/x.lua" >"$DIR/out" 2>&1 & synod=$!
+      $SYNOD run -n 3 "$DIR/x.lua" 4712.$$ >"$DIR/out" 2>&1 & synod=$!
       while [ "$(grep -cs up "$DIR/out")" != 3 ]; do sleep 0.01; done
-      while [ "$(ps -eo args | grep -c "^sleep 4712")" != 3 ]; do sleep 0.01; done
+      while [ "$(ps -eo args | grep -c "^sleep 4712.$$")" != 3 ]; do sleep 0.01; done
       kill -KILL $synod
       wait $synod 2>/dev/null
       sleep 0.3
       ps -eo args | grep -F "$DIR/x.lua" | grep -v grep
-      ps -eo args | grep "^sleep 4712"
+      ps -eo args | grep "^sleep 4712.$$"
       true
     ]], { timeout = 20 })
     assert.equal("", out)
