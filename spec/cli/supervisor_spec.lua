@@ -288,6 +288,17 @@ describe("synod run -n", function()
     assert.equal("x_IN_0 | done\n", out)
   end)
 
+  it("lets commands of instances see it with --pass-credentials only", function()
+    local url = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;BlobEndpoint=http://127.0.0.1:1/a"
+    local lua = [[io.write(require("synod").exec { "sh", "-c", "env; cat /proc/self/fd/[3-9] 2>&1" }.stdout)]]
+    local script = [[ exec $SYNOD run -n 1 %s --store "]] .. url .. [[" "$DIR/x.lua" ]]
+    local hidden = shell(lua, script:format(""))
+    assert.is_nil(hidden:find("c2VjcmV0", 1, true))
+    assert.is_nil(hidden:find("SYNOD_STORE", 1, true))
+    local shown = shell(lua, script:format("--pass-credentials"))
+    assert.truthy(shown:find("x_IN_0 | SYNOD_STORE=" .. url .. "\n", 1, true), shown)
+  end)
+
   it("gives up its output's reader quietly", function()
     local out, code = shell([[for i = 1, 100000 do print(i) end]], [[
       { $SYNOD run -n 2 "$DIR/x.lua"; echo "code $?" >&2; } | head -n 1 >/dev/null
