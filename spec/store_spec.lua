@@ -109,6 +109,27 @@ describe("a store opened by synod.open", function()
     end
   end)
 
+  it("works on when a script's memory was too small for a body", function()
+    local folder <close> = sh.folder()
+    folder:write("small.lua", [[
+      local synod = require "synod"
+      local container = assert(synod.store:container "abc")
+      assert(container:create())
+      local blob = container:blob "x"
+      assert(blob:put(("x"):rep(2 << 20)))
+      local kept, failures = {}, 0
+      for _ = 1, 40 do
+        if not pcall(function() kept[#kept + 1] = assert(blob:get()) end) then
+          kept, failures = {}, failures + 1
+          collectgarbage()
+        end
+      end
+      print(failures > 0, #blob:get())
+    ]])
+    local output, code = sh.run("$SYNOD run --store memory: --memory-limit 9M $DIR/small.lua", { dir = folder.path })
+    assert.same({ "true\t2097152\n", 0 }, { output, code })
+  end)
+
   it("cannot be used outside of a run", function()
     assert.has_error(function() synod.open "memory:" end)
   end)
