@@ -99,9 +99,9 @@ static void set_lease(lua_State *L, const struct store_props *props) {
 
 void push_props(lua_State *L, const struct store_props *props, const char *name) {
     int fields = 2 + (name != NULL) + (props->length != UNSET) + props->has_type +
-                 3 * props->has_lease + (props->block_count != UNSET) +
-                 (props->append_offset != UNSET) + (props->content_type[0] != '\0') +
-                 props->has_metadata;
+                 2 * props->has_lease + (props->lease_duration != 0) +
+                 (props->block_count != UNSET) + (props->append_offset != UNSET) +
+                 (props->content_type[0] != '\0') + props->has_metadata;
     lua_createtable(L, 0, fields);
     if (name) {
         set_string(L, "name", name);
