@@ -52,6 +52,17 @@ describe("docs/guide.md", function()
     assert.equal(5, count(r.out, "all 5 are ready"))
   end)
 
+  it("shows a start with fewer, which waits for all while it may", function()
+    local r = run(block(GUIDE, "at_least = 4"), { "-n", "5" })
+    assert.equal(0, r.code, r.err)
+    assert.equal(5, count(r.out, "5 are here; missing: \n"))
+  end)
+
+  it("shows a hundred rounds in step", function()
+    local r = run(block(GUIDE, "round = round"), { "-n", "3" })
+    assert.equal(0, r.code, r.err)
+  end)
+
   it("ends on the virtual clock", function()
     local synod = require "synod"
     local started = os.time()
