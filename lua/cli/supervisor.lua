@@ -155,14 +155,15 @@ function Supervisor:patiently(fn, ...)
   end
 end
 
-local function write(fd, text)
-  while not core.output_write(fd, text) do end -- it waits where there is no room
-end
-
 --- Writes whole lines. Where that fails (the disk is full) the instances are stopped, and read to their end.
 function Supervisor:emit(fd, text)
   if text == "" or self.broken then return end
-  local ok, problem = pcall(self.patiently, self, write, fd, text)
+  local ok, problem = pcall(function()
+    repeat
+      local taken = self:patiently(core.output_write, fd, text)
+      if taken ~= true then self:patiently(core.output_wait, fd, not taken) end
+    until taken
+  end)
   if ok or self.broken then return end
   self.broken = true
   self.code = self.code == 0 and EXIT_FAILED or self.code
