@@ -151,15 +151,27 @@ describe("synod.http", function()
     end, { clock = "virtual" })
   end)
 
-  it("goes through the proxy of the environment", function()
+  it("goes through the proxy of the environment, but not to this machine itself", function()
     local script = folder:write("proxy.lua", [[
       local synod = require "synod"
-      for _, url in ipairs { "http://name.example/a/echo", ... } do print((select(3, synod.http { url = url }))) end
+      for _, url in ipairs { "http://name.example/a/echo", (...), "http://name.example/b/echo" } do
+        local _, _, body = synod.http { url = url }
+        print(body)
+      end
     ]])
-    local env = { http_proxy = "http://127.0.0.1:" .. server.port, no_proxy = "127.0.0.1" }
+    local env = { http_proxy = "http://127.0.0.1:" .. server.port }
     local output = sh.run(("$SYNOD run %s %secho"):format(sh.quote(script), base), { env = env })
     assert.truthy(output:find("GET http://name.example/a/echo HTTP/1.1\r\n", 1, true), output)
     assert.truthy(output:find("GET /echo HTTP/1.1\r\n", 1, true), output)
+    assert.truthy(output:find("GET http://name.example/b/echo HTTP/1.1\r\n", 1, true), output)
+  end)
+
+  it("says that it may have been the proxy who refused", function()
+    local script = folder:write("refused.lua",
+      [[print(select(2, require("synod").http { url = "http://name.example/" }).message)]])
+    local env = { http_proxy = "http://127.0.0.1:1" }
+    assert.equal("name.example, or the proxy of the environment, refuses connections\n",
+      (sh.run("$SYNOD run " .. sh.quote(script), { env = env })))
   end)
 
   it("lets other tasks run meanwhile", run(function()
