@@ -30,7 +30,13 @@ struct wake {
 
 static int open_file(const char *path) {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct stat st;
     if (fd < 0) {
+        return -1;
+    }
+    if (fstat(fd, &st) != 0 || st.st_uid != geteuid()) {
+        close(fd);
+        errno = EPERM;
         return -1;
     }
     /* Room on the disk now, since a mapped page without any kills whoever writes to it. */
@@ -61,6 +67,7 @@ static enum err code_of(int error) {
     case EDQUOT:
     case EFBIG:
         return ERR_STORE_FULL;
+    case EPERM: /* it is another user's */
     case ELOOP: /* a symbolic link that somebody has laid there */
         return ERR_STORE_FOREIGN;
     default:

@@ -87,6 +87,16 @@ describe("the embedded store's file", function()
     end)
   end)
 
+  it("may have any name and lie anywhere below the current folder", function()
+    local folder <close> = sh.folder()
+    folder:write("x.lua", "assert(require('synod').store:container('flags'):create())")
+    for _, name in ipairs { ":memory:", "file:x", "plain", "a/b c/s.db", "./x", "%20" } do
+      local output, code = sh.run([[SYNOD=$(readlink -f $SYNOD); cd $DIR && $SYNOD run --store "embedded:$NAME" x.lua &&
+        sqlite3 "$DIR/$NAME" "SELECT name FROM containers"]], { dir = folder.path, env = { NAME = name } })
+      assert.same({ "flags\n", 0 }, { output, code }, name)
+    end
+  end)
+
   it("can be read by a person", function()
     with_store(function(store, folder)
       local c = store:container "flags"
@@ -313,6 +323,13 @@ describe("an open store", function()
         count = count + 1
       end
       print("kept: " .. tostring(count == done and done > 3))
+      local tasks, many = {}, 0 -- writes that stand in line together: each has its own answer
+      for i = 1, 40 do
+        tasks[i] = synod.spawn(function() return c:blob("m" .. i):put(("x"):rep(i % 4 == 0 and 30000 or 10)) ~= nil end)
+      end
+      for _, task in ipairs(tasks) do if task:join() then many = many + 1 end end
+      for _ in c:list { prefix = "m" } do many = many - 1 end
+      print("each: " .. many)
       os.execute("rm " .. arg[1])
       print("goes on: " .. tostring((c:blob("more"):put(("x"):rep(50000))) ~= nil))]])
     local output, code = on_small_disk(folder, [[dd if=/dev/zero of=$DIR/disk/fill bs=1k count=2000 2>/dev/null;
@@ -321,6 +338,7 @@ describe("an open store", function()
     assert.matches("refused: [^\n]*StoreFull", output)
     assert.matches("free some space", output)
     assert.matches("kept: true", output)
+    assert.matches("each: 0", output)
     assert.matches("goes on: true", output)
   end)
 
