@@ -2,13 +2,14 @@
 --
 -- A flag goes when all flags of its barrier are older than 7 days by the store's clock. Its gate stays: an instance of
 -- a deployment that has run for longer and is restarted raises its flag again, finds the gate open and goes on. Gates
--- go with everything else of a deployment that is known to have ended (generation.remove). What nobody of us has
--- named, bare flags among it, is never touched.
+-- go with everything else of a deployment that is known to have ended (generation.remove). What does not say that it is
+-- ours (synod_v), and bare flags, are never touched; nor is what a newer synod wrote.
 
 local core = require "synod.core"
 
 local generation = {}
 
+local LAYOUT = "1" -- synod_v of what may be taken away
 local AGE_MAX_S = 7 * 24 * 3600
 local NAMES_MAX = 5000   -- looked at in one go: one request
 local DELETES_MAX = 200  -- flags taken away in one go
@@ -17,15 +18,19 @@ local DELETES_MAX = 200  -- flags taken away in one go
 ---@field newest integer  seconds since 1970
 ---@field flags synod.Item[]
 
+local function is_ours(item)
+  return item.metadata ~= nil and item.metadata.synod_v == LAYOUT
+end
+
 --- The flags by barrier, in the order of the list. A group that the limit may have cut is left out.
 ---@return synod.generation.Group[]
 local function groups(container, own)
   local found, by_key, seen = {}, {}, 0
   local last
-  for item in container:list { page = NAMES_MAX } do
+  for item in container:list { page = NAMES_MAX, metadata = true } do
     seen = seen + 1
     local deployment, key = item.name:match("^([^/]+)/([^/]+/[^/]+)_%d+$")
-    if deployment and deployment ~= own then
+    if deployment and deployment ~= own and is_ours(item) then
       key = deployment .. "/" .. key
       last = by_key[key]
       if not last then
@@ -84,8 +89,9 @@ end
 ---@return integer|nil removed, synod.Error? err
 function generation.remove(container, deployment)
   local names = {}
-  for item in container:list { prefix = generation.part(deployment) .. "/" } do
-    if item.name:find("_%d+$") or item.name:find("%.gate$") then names[#names + 1] = item.name end
+  for item in container:list { prefix = generation.part(deployment) .. "/", metadata = true } do
+    local is_named_so = item.name:find("_%d+$") or item.name:find("%.gate$")
+    if is_named_so and is_ours(item) then names[#names + 1] = item.name end
   end
   for _, name in ipairs(names) do
     local gone, err = container:blob(name):delete()
