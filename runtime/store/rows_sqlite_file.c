@@ -52,16 +52,30 @@ static enum err code_of(int code, int os_error) {
     }
 }
 
+/* What the system said when the log, or else the database, could not be read or written. (What
+ * sqlite3_system_errno gives is not kept for statements.) */
+static int last_errno(struct sqlite *s) {
+    sqlite3_file *log = NULL;
+    int error = 0;
+    sqlite3_file_control(s->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, (void *)&log);
+    if (log && log->pMethods) {
+        log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &error);
+    }
+    if (error == 0) {
+        sqlite3_file_control(s->db, "main", SQLITE_FCNTL_LAST_ERRNO, &error);
+    }
+    return error;
+}
+
 bool sqlite_fail(struct sqlite *s, int code) {
-    int os_error = sqlite3_system_errno(s->db);
+    int os_error = (code & 0xFF) == SQLITE_IOERR ? last_errno(s) : 0;
     enum err err = code_of(code, os_error);
     s->was_busy = err == ERR_TIMEOUT;
     struct error *e = &s->rows.err;
     if (err == ERR_TIMEOUT) {
         error_set(e, err, "another program holds the lock of %s", s->path);
     } else if (err == ERR_INTERNAL_ERROR) {
-        bool by_system = (code & 0xFF) == SQLITE_IOERR && os_error;
-        error_set(e, err, "%s: %s", s->path, by_system ? strerror(os_error) : sqlite3_errstr(code));
+        error_set(e, err, "%s: %s", s->path, os_error ? strerror(os_error) : sqlite3_errstr(code));
     } else {
         error_set(e, err, "%s (%s)", err_sentence(err), s->path);
     }

@@ -342,6 +342,23 @@ describe("an open store", function()
     assert.matches("goes on: true", output)
   end)
 
+  it("says the same when a limit on the size of files is reached", function()
+    local folder <close> = sh.folder()
+    folder:write("x.lua", [[
+      local c = require("synod").store:container "flags"
+      assert(c:create())
+      local done, err = 0, nil
+      repeat
+        local ok, why = c:blob("b" .. done):put(("x"):rep(5000))
+        if ok then done = done + 1 else err = why end
+      until err or done == 100
+      for _ in c:list() do done = done - 1 end
+      print(err and err.code, done)]])
+    local output, code = sh.run("ulimit -f 200; trap '' XFSZ; $SYNOD run --store embedded:$DIR/s.db $DIR/x.lua",
+      { dir = folder.path })
+    assert.same({ "StoreFull\t0\n", 0 }, { output, code })
+  end)
+
   it("answers at the deadline though the disk stands still in the middle of a write", function()
     local tools = "mkfs.ext4 -V && fsfreeze --version && losetup --version && command -v unshare"
     if not is_root or select(2, sh.run(tools)) ~= 0 then return pending("no disk can be made to stand still here") end
