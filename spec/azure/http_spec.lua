@@ -273,6 +273,42 @@ describe("synod.http", function()
     end
   end))
 
+  it("keeps its head with hundreds of all kinds at once, many given up", run(function()
+    local words = { "ok", "late", "slow", "drip", "reset", "close", "half", "half-head", "smtp", "last", "once",
+      "to-ok", "round", "repeated", "many-headers", "echo" }
+    local methods = { "GET", "HEAD", "PUT", "DELETE" }
+    math.randomseed(7)
+    local tasks, ended = {}, 0
+    for i = 1, 600 do
+      local options = { method = methods[math.random(#methods)], timeout = math.random() * 0.6 }
+      local word = words[math.random(#words)]
+      tasks[i] = synod.spawn(function()
+        local status, err = get(word, options)
+        assert(status or err.code)
+        ended = ended + 1
+      end)
+      if math.random(2) == 1 then
+        local task = tasks[i]
+        synod.spawn(function()
+          synod.sleep(math.random() * 0.05)
+          task:cancel("enough")
+        end)
+      end
+      if i % 50 == 0 then synod.sleep(0.02) end
+    end
+    local cancelled = 0
+    for i = 1, #tasks do
+      local _, err = tasks[i]:join(5)
+      if err then
+        assert.equal("Cancelled", err.code)
+        cancelled = cancelled + 1
+      end
+    end
+    assert.equal(600, ended + cancelled)
+    assert.is_true(ended > 300 and cancelled > 10, ended .. " ended")
+    assert.equal(200, (get("ok")))
+  end))
+
   it("leaves nothing behind when a run ends with requests on the way", function()
     core.main(function()
       for _ = 1, 70 do synod.spawn(function() get("slow") end):detach() end
