@@ -47,7 +47,7 @@ function Stream:write(...)
   return self
 end
 
---- Waits until all that was written has been read by whoever is at the other end.
+--- Waits until all of it has gone to the file, the terminal, or the pipe.
 function Stream:flush()
   if self.input then return self end
   core.output_flush(self.fd)

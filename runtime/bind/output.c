@@ -2,7 +2,7 @@
  *
  *     core.output_write(fd, text) -> true | "full": taken, but now wait | false: not taken, wait and repeat
  *     core.output_wait(fd, must)                                                waits for room
- *     core.output_flush(fd)                                                     waits until it is read
+ *     core.output_flush(fd)                                                     waits until it is written
  *     core.output_is_ours() -> whether a run goes on
  *     core.output_terminal(fd) -> boolean
  *
@@ -27,7 +27,7 @@ enum { EXIT_READER_GONE = 128 + SIGPIPE };
 struct stream {
     struct output output;
     struct waitlist full; /* tasks that printed too much */
-    struct waitlist dry;  /* tasks that wait until all is read */
+    struct waitlist dry;  /* tasks that wait until all is written */
 };
 
 struct outputs {
