@@ -217,9 +217,9 @@ describe("synod.exec", function()
       wait $synod 2>/dev/null
       cat "$DIR/pid"
     ]], { dir = folder.path })
-    local command, child = pids:match("(%d+)\n(%d+)")
+    local parent, child = pids:match("(%d+)\n(%d+)")
     run(function()
-      assert.is_true(wait_until_gone(command))
+      assert.is_true(wait_until_gone(parent))
       assert.is_true(wait_until_gone(child))
     end)
   end)
