@@ -137,6 +137,9 @@ void wake_raise(struct wake *wake, uint64_t slots) {
     for (uint64_t left = slots; left; left &= left - 1) {
         atomic_fetch_add(&wake->page->counters[__builtin_ctzll(left)], 1);
     }
+}
+
+void wake_tell(struct wake *wake, uint64_t slots) {
     atomic_store(&wake->page->announced, 0);
     if (wake->mapped && slots) {
         ring(wake, bits_of(slots));
@@ -155,6 +158,7 @@ void wake_settle(struct wake *wake) {
     uint64_t slots = atomic_load(&wake->page->announced);
     if (slots) {
         wake_raise(wake, slots);
+        wake_tell(wake, slots);
     }
 }
 

@@ -174,6 +174,22 @@ describe("the embedded store's file", function()
     end, { query = "?relaxed" })
   end)
 
+  it("raises the mark with each write, also with those that are put on the disk together", function()
+    with_store(function(store)
+      local c = store:container "flags"
+      assert(c:create())
+      local place = { container = "flags", prefix = "deployment/" }
+      local before, tasks = store:mark(place), {}
+      for i = 1, 50 do
+        tasks[i] = core.spawn(function() return assert(c:blob("deployment/" .. i):put "x") end)
+      end
+      for _, task in ipairs(tasks) do assert(task:join()) end
+      assert.equal(before + 50, store:mark(place))
+      assert.equal("ContainerNotFound", select(2, store:container("none"):blob("deployment/1"):put "x").code)
+      assert.equal(before + 50, store:mark(place))
+    end)
+  end)
+
   it("keeps its log short however much is written", function()
     with_store(function(store, folder)
       local c = store:container "flags"
