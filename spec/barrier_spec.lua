@@ -23,6 +23,17 @@ describe("a barrier", function()
     end)
   end)
 
+  it("does so for 300, in whatever order they come", function()
+    fleet.run(function(store)
+      local begin = {}
+      for ordinal = 0, 299 do begin[ordinal] = ordinal * 7919 % 300 / 100 end
+      each(fleet.meet(300, { store = store, name = "startup" }, begin), function(o)
+        assert.equal(2.99, o.at)
+        assert.equal(300, o.passed.count)
+      end)
+    end)
+  end)
+
   it("can arrive first, work on, and wait later", function()
     fleet.run(function(store)
       local early = fleet.barrier(0, 2, { store = store, name = "startup" })
