@@ -207,6 +207,17 @@ describe("clean-up", function()
     end)
   end)
 
+  it("takes the gates too of a deployment that was made for one run", function()
+    fleet.run(function(store)
+      local id = generation.new_of_one_run()
+      assert.are_not.equal(id, generation.new_of_one_run())
+      fleet.meet(2, { store = store, name = "startup", deployment = id }, starts(0, 0))
+      synod.sleep(7 * DAY + 2)
+      assert.equal(3, generation.clean(store:container "flags", "d1", synod.time()))
+      assert.same({}, fleet.names(store))
+    end)
+  end)
+
   it("neither delays nor fails those who pass", function()
     local faults = { { operation = "ListBlobs", ordinal = 2, kind = "throttle", code = "Unauthorized" } }
     fleet.run(function(store)

@@ -51,15 +51,11 @@ local function is_secret(url)
   return false
 end
 
-local function new_deployment()
-  return (core.random_bytes(8):gsub(".", function(c) return ("%02x"):format(c:byte()) end))
-end
-
 --- The variables that are the same for all, and the descriptors that go with them.
 local function shared_settings(options)
   local vars, passed = {
     SYNOD_INSTANCES = tostring(options.n),
-    SYNOD_DEPLOYMENT = options.deployment or new_deployment(),
+    SYNOD_DEPLOYMENT = options.deployment or require("synod.generation").new_of_one_run(),
     SYNOD_LOG_FORMAT = options.log_format, SYNOD_LOG_LEVEL = options.log_level,
     SYNOD_STORE = options.store,
     SYNOD_SUPERVISED = "1", -- its name stands before each line, and need not stand in it

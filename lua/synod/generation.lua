@@ -1,9 +1,10 @@
 -- generation: what the barriers of earlier deployments left behind, and when it may go.
 --
 -- A flag goes when all flags of its barrier are older than 7 days by the store's clock. Its gate stays: an instance of
--- a deployment that has run for longer and is restarted raises its flag again, finds the gate open and goes on. Gates
--- go with everything else of a deployment that is known to have ended (generation.remove). What does not say that it is
--- ours (synod_v), and bare flags, are never touched; nor is what a newer synod wrote.
+-- a deployment that has run for longer and is restarted raises its flag again, finds the gate open and goes on. Only the
+-- deployment of one `synod run -n`, whose instances are never restarted, loses its gates too. Else gates go with
+-- everything else of a deployment that is known to have ended (generation.remove). What does not say that it is ours
+-- (synod_v), and bare flags, are never touched; nor is what a newer synod wrote.
 
 local core = require "synod.core"
 
@@ -13,6 +14,8 @@ local LAYOUT = "1" -- synod_v of what may be taken away
 local AGE_MAX_S = 7 * 24 * 3600
 local NAMES_MAX = 5000   -- looked at in one go: one request
 local DELETES_MAX = 200  -- flags taken away in one go
+local OF_ONE_RUN = "run-" -- how the id of a deployment begins that was made for one `synod run -n`
+local RUN_ID_BYTES = 8
 
 ---@class synod.generation.Group  the flags of one barrier
 ---@field newest integer  seconds since 1970
@@ -22,6 +25,14 @@ local function is_ours(item)
   return item.metadata ~= nil and item.metadata.synod_v == LAYOUT
 end
 
+--- Which barrier of which deployment this belongs to, if it may go by its age.
+local function place_of(name)
+  local deployment, key = name:match("^([^/]+)/([^/]+/[^/]+)_%d+$")
+  if deployment then return deployment, key end
+  deployment, key = name:match("^([^/]+)/([^/]+/[^/]+)%.gate$")
+  if deployment and deployment:sub(1, #OF_ONE_RUN) == OF_ONE_RUN then return deployment, key end
+end
+
 --- The flags by barrier, in the order of the list. A group that the limit may have cut is left out.
 ---@return synod.generation.Group[]
 local function groups(container, own)
@@ -29,7 +40,7 @@ local function groups(container, own)
   local last
   for item in container:list { page = NAMES_MAX, metadata = true } do
     seen = seen + 1
-    local deployment, key = item.name:match("^([^/]+)/([^/]+/[^/]+)_%d+$")
+    local deployment, key = place_of(item.name)
     if deployment and deployment ~= own and is_ours(item) then
       key = deployment .. "/" .. key
       last = by_key[key]
@@ -98,6 +109,12 @@ function generation.remove(container, deployment)
     if not gone and err.code ~= "BlobNotFound" then return nil, err end
   end
   return #names
+end
+
+--- The id of a deployment that lives for one run.
+---@return string
+function generation.new_of_one_run()
+  return OF_ONE_RUN .. core.random_bytes(RUN_ID_BYTES):gsub(".", function(c) return ("%02x"):format(c:byte()) end)
 end
 
 --- A deployment or role as part of a name.
