@@ -90,7 +90,7 @@ function generation.clean_later(container, own, now)
   core.spawn(function()
     local ok, removed, err = pcall(generation.clean, container, own, now)
     if not ok then err = removed end
-    if err then require("synod.log").debug("old flags stay for now", { why = tostring(err) }) end
+    if err then require("synod.log").debug("old flags are left where they are", { why = tostring(err) }) end
   end):detach()
 end
 
