@@ -147,6 +147,11 @@ static bool read_version(struct sqlite *s) {
     return true;
 }
 
+/* In one transaction: another process may be making the file, and half of it would look like nobody's. */
+static bool read_version_alone(struct sqlite *s) {
+    return execute(s, "BEGIN") && read_version(s) && execute(s, "COMMIT");
+}
+
 static bool configure(struct sqlite *s, bool relaxed) {
     sqlite3_extended_result_codes(s->db, 1);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_LOOKASIDE, NULL, LOOKASIDE_SLOT, LOOKASIDE_SLOTS);
@@ -171,7 +176,8 @@ struct rows *rows_sqlite_open(const char *path, bool relaxed, int64_t wait_until
     /* SQLite need not count its memory, under a mutex. Refused once it is in use, and then it is done. */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     int code = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-    bool ok = code == SQLITE_OK ? configure(s, relaxed) && read_version(s) : sqlite_fail(s, code);
+    bool ok =
+        code == SQLITE_OK ? configure(s, relaxed) && read_version_alone(s) : sqlite_fail(s, code);
     if (!ok) {
         *err = s->rows.err;
         sqlite_rows_free(&s->rows);
