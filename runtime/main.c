@@ -236,7 +236,8 @@ static void catch_signals(struct vm *vm) {
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     struct sigaction hangup;
-    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) { /* not under nohup */
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 &&
+        hangup.sa_handler != SIG_IGN) { /* not under nohup */
         sigaction(SIGHUP, &action, NULL);
     }
 }

@@ -32,12 +32,13 @@ local function prepare()
 end
 
 prepare()
+say(1, ("ready after %.1f s"):format(synod.now() - began))
 assert(ready:arrive())
-local count = assert(ready:arrived())
-say(1, ("ready after %.1f s, %d of %d"):format(synod.now() - began, count, me.count))
+local waits_from = synod.now()
+local _, missing = assert(ready:arrived())
+if #missing > 0 then print(("waiting for %s"):format(table.concat(missing, ", "))) end
 
-local waited_from = synod.now()
 local passed = assert(ready:wait { timeout = 600 })
-local waited = synod.now() - waited_from
+local waited = synod.now() - waits_from
 print(("all %d are ready; %s waited %s: on we go"):format(
   passed.count, me.id, waited < 0.05 and "for nobody" or ("%.1f s"):format(waited)))

@@ -95,6 +95,21 @@ describe("a barrier of processes", function()
     assert.matches("crash_IN_1 | passed", output, 1, true)
   end)
 
+  it("takes a flag that was put by hand, when it is bare", function()
+    local folder <close> = sh.folder()
+    folder:write("bare.lua", [[
+      local ready = require("synod.barrier").new { name = "startupWorkDone", bare = true, parties = 3 }
+      assert(ready:arrive_and_wait { timeout = 20 })
+      print("passed")
+    ]])
+    local output, code = run(folder, [[
+      $SYNOD run -n 2 $DIR/bare.lua & fleet=$!
+      sleep 0.5; $SYNOD store put flags/startupWorkDone_2 </dev/null && wait $fleet]])
+    assert.equal(0, code, output)
+    assert.matches("bare_IN_0 | passed", output, 1, true)
+    assert.matches("bare_IN_1 | passed", output, 1, true)
+  end)
+
   it("ends with 4 when one does not come, and names it", function()
     local folder <close> = sh.folder()
     folder:write("late.lua", [[

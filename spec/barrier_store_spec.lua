@@ -162,6 +162,17 @@ describe("records of a newer version", function()
     end)
   end)
 
+  it("are refused by a reset, which then takes nothing down", function()
+    fleet.run(function(store)
+      put_newer(store, "d1/worker/startup.gate", "0-8")
+      foreign(store, "d1/worker/startup_1")
+      local done, err = fleet.barrier(0, 2, { store = store, name = "startup" }):reset()
+      assert.is_nil(done)
+      assert.equal("NewerVersion", err.code)
+      assert.same({ "d1/worker/startup.gate", "d1/worker/startup_1" }, sorted(fleet.names(store)))
+    end)
+  end)
+
   it("but a gate that is no gate is replaced when all are there", function()
     fleet.run(function(store)
       assert(store:container("flags"):create())
@@ -179,19 +190,31 @@ describe("clean-up", function()
     fleet.run(function(store)
       fleet.meet(2, { store = store, name = "startup", deployment = "old" }, starts(0, 0))
       fleet.meet(1, { store = store, name = "startupWorkDone", bare = true }, starts(0))
-      foreign(store, "theirs/by/hand")
+      foreign(store, "theirs/by/hand_1")
+      assert(store:container("flags"):blob("newer/worker/startup_0"):put("", { metadata = { synod_v = "2" } }))
       synod.sleep(5 * DAY)
       fleet.meet(2, { store = store, name = "startup", deployment = "younger" }, starts(0, 0))
       synod.sleep(3 * DAY)
       fleet.meet(1, { store = store, name = "startup" }, starts(0))
       synod.sleep(1)
       assert.same({
-        "d1/worker/startup.gate", "d1/worker/startup_0", "old/worker/startup.gate", "startupWorkDone.gate",
-        "startupWorkDone_0", "theirs/by/hand", "younger/worker/startup.gate", "younger/worker/startup_0",
-        "younger/worker/startup_1",
+        "d1/worker/startup.gate", "d1/worker/startup_0", "newer/worker/startup_0", "old/worker/startup.gate",
+        "startupWorkDone.gate", "startupWorkDone_0", "theirs/by/hand_1", "younger/worker/startup.gate",
+        "younger/worker/startup_0", "younger/worker/startup_1",
       }, sorted(fleet.names(store)))
       local back = fleet.meet(2, { store = store, name = "startup", deployment = "old" }, { [1] = 0 }, 0)[1]
       assert.is_table(back.passed, "an instance of the old one that comes back still passes")
+    end)
+  end)
+
+  it("takes the gates too of a deployment that was made for one run", function()
+    fleet.run(function(store)
+      local id = generation.new_of_one_run()
+      assert.are_not.equal(id, generation.new_of_one_run())
+      fleet.meet(2, { store = store, name = "startup", deployment = id }, starts(0, 0))
+      synod.sleep(7 * DAY + 2)
+      assert.equal(3, generation.clean(store:container "flags", "d1", synod.time()))
+      assert.same({}, fleet.names(store))
     end)
   end)
 
@@ -206,7 +229,10 @@ describe("clean-up", function()
 
   it("does a bounded amount of work", function()
     fleet.run(function(store)
-      for i = 1, 300 do foreign(store, "old/worker/startup_" .. i) end
+      assert(store:container("flags"):create())
+      for i = 1, 300 do
+        assert(flags.at(store:container "flags", "old/worker/startup", i, "worker_IN_" .. i):raise())
+      end
       synod.sleep(8 * DAY)
       assert.equal(200, generation.clean(store:container "flags", "d1", synod.time()))
       assert.equal(100, generation.clean(store:container "flags", "d1", synod.time()))
@@ -217,7 +243,9 @@ describe("clean-up", function()
     fleet.run(function(store)
       fleet.meet(2, { store = store, name = "startup", deployment = "ended" }, starts(0, 0))
       fleet.meet(1, { store = store, name = "startup", deployment = "ended2" }, starts(0))
+      foreign(store, "ended/of/another_1")
       assert.equal(3, generation.remove(store:container "flags", "ended"))
+      assert(store:container("flags"):blob("ended/of/another_1"):delete())
       assert.same({ "ended2/worker/startup.gate", "ended2/worker/startup_0" }, sorted(fleet.names(store)))
     end)
   end)

@@ -222,6 +222,8 @@ describe("barrier.new", function()
       { { within = -1 }, "option 'within' must be a number of seconds, 0 or more, got -1" },
       { { round = 1.5 }, "option 'round' must be letters, digits" },
       { { name = "a.b" }, "option 'name' must be letters, digits" },
+      { { instance = { ordinal = "0", count = 3, deployment = "d", role = "w" } }, "has no ordinal" },
+      { { deployment = ("d"):rep(1000) }, "the names together have 1015 bytes (1000)" },
       { { name = "" }, "option 'name' must be letters, digits" },
       { { atleast = 2 }, "unknown option \"atleast\"; it takes at_least, bare" },
     }

@@ -2,13 +2,19 @@
 
 local program = require "spec.support.program"
 
-local function blocks(path)
+--- The one script of a document that has this text in it.
+local function block(path, part)
   local file = assert(io.open(path))
   local text = file:read("a")
   file:close()
-  local found = {}
-  for block in text:gmatch("```lua\n(.-)```") do found[#found + 1] = block end
-  return found
+  local found
+  for each in text:gmatch("```lua\n(.-)```") do
+    if each:find(part, 1, true) then
+      assert.is_nil(found, "two scripts have it: " .. part)
+      found = each
+    end
+  end
+  return assert(found, part)
 end
 
 local function run(text, args)
@@ -24,7 +30,7 @@ end
 
 describe("README.md", function()
   it("shows a policy that works for three instances", function()
-    local r = run(blocks("README.md")[1], { "-n", "3" })
+    local r = run(block("README.md", "-- startup.lua"), { "-n", "3" })
     assert.equal(0, r.code, r.err)
     assert.equal(3, count(r.out, "all 3 are ready"))
     assert.truthy(r.out:find("ready, as number 2.*all 3 are ready"), r.out)
@@ -32,24 +38,35 @@ describe("README.md", function()
 end)
 
 describe("docs/guide.md", function()
-  local scripts = blocks("docs/guide.md")
+  local GUIDE = "docs/guide.md"
 
   it("begins with one instance", function()
-    local r = run(scripts[1])
+    local r = run(block(GUIDE, "-- hello.lua"))
     assert.equal(0, r.code, r.err)
     assert.truthy(r.out:find("^I am script@"), r.out)
   end)
 
   it("goes on with five that wait for each other", function()
-    local r = run(scripts[2], { "-n", "5" })
+    local r = run(block(GUIDE, "-- startup.lua"), { "-n", "5" })
     assert.equal(0, r.code, r.err)
     assert.equal(5, count(r.out, "all 5 are ready"))
+  end)
+
+  it("shows a start with fewer, which waits for all while it may", function()
+    local r = run(block(GUIDE, "at_least = 4"), { "-n", "5" })
+    assert.equal(0, r.code, r.err)
+    assert.equal(5, count(r.out, "5 are here; missing: \n"))
+  end)
+
+  it("shows a hundred rounds in step", function()
+    local r = run(block(GUIDE, "round = round"), { "-n", "3" })
+    assert.equal(0, r.code, r.err)
   end)
 
   it("ends on the virtual clock", function()
     local synod = require "synod"
     local started = os.time()
-    assert(load(scripts[3], "=guide", "t", setmetatable({ synod = synod }, { __index = _G })))()
+    assert(load(block(GUIDE, 'clock = "virtual"'), "=guide", "t", setmetatable({ synod = synod }, { __index = _G })))()
     assert.is_true(os.time() - started < 60)
   end)
 end)

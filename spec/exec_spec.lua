@@ -203,21 +203,35 @@ describe("synod.exec", function()
     assert.is_nil(state_of(process))
   end)
 
-  it("ends when we are killed", function()
+  it("ends when we are killed, with what it has started", function()
     local sh = require "spec.support.sh"
     local folder <close> = sh.folder()
     folder:write("x.lua", [[
       local synod = require "synod"
-      synod.exec { "sh", "-c", "echo $$ > " .. arg[1] .. "; exec sleep 300" }
+      synod.exec { "sh", "-c", "echo $$ > " .. arg[1] .. "; sleep 300 & echo $! >> " .. arg[1] .. "; wait" }
     ]])
-    local pid = sh.run([[
+    local pids = sh.run([[
       $SYNOD run "$DIR/x.lua" "$DIR/pid" & synod=$!
-      while ! [ -s "$DIR/pid" ]; do sleep 0.01; done
+      while ! [ "$(grep -cs . "$DIR/pid")" = 2 ]; do sleep 0.01; done
       kill -KILL $synod
       wait $synod 2>/dev/null
       cat "$DIR/pid"
-    ]], { dir = folder.path }):match("%d+")
-    run(function() assert.is_true(wait_until_gone(pid)) end)
+    ]], { dir = folder.path })
+    local parent, child = pids:match("(%d+)\n(%d+)")
+    run(function()
+      assert.is_true(wait_until_gone(parent))
+      assert.is_true(wait_until_gone(child))
+    end)
+  end)
+
+  it("leaves no zombie of ours", function()
+    run(function()
+      for _ = 1, 5 do assert(exec.exec { "sh", "-c", "sleep 300 &" }) end
+      local own = io.open("/proc/self/stat"):read("n")
+      local children = assert(exec.exec { "ps", "-o", "stat=", "--ppid", own }).stdout
+      local _, zombies = children:gsub("Z", "")
+      assert.equal(0, zombies, children)
+    end)
   end)
 
   it("gives the command default signals and no descriptor of ours", function()

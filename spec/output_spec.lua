@@ -121,9 +121,8 @@ describe("printing", function()
       table.sort(t, function(a, b) print(("s"):rep(%d)) return a < b end)
       print("sorted")
     ]]
-    local late = into("sleep 0.3; tail -n 1")
-    assert.equal("sorted\n", (shell(lua:format(200), late)))
-    local out = shell(lua:format(2000), late)
+    assert.equal("sorted\n", (shell(lua:format(200), into("sleep 0.3; tail -n 1"))))
+    local out = shell(lua:format(2000), into("sleep 2; tail -n 1"))
     assert.matches("16 MiB were printed that nobody has read, and Lua cannot wait here", out)
   end)
 

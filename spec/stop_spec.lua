@@ -64,6 +64,7 @@ describe("a signal", function()
   --- Starts the script, sends the signals a moment after it is ready, gives the output and the exit code.
   local function stop(how, signals, timeout)
     return sh.run(([[
+      : >"$DIR/err"
       $SYNOD run "$DIR/stop.lua" %s >"$DIR/out" 2>"$DIR/err" & p=$!
       until grep -q ready "$DIR/err"; do sleep 0.01; done
       for s in %s; do sleep 0.05; kill -$s $p; done

@@ -84,6 +84,52 @@ describe("a store opened by synod.open", function()
     assert.is_false(left:is_open())
   end)
 
+  it("may be closed by a finaliser of the script, at any moment of a call", function()
+    for count = 1, 200 do
+      core.main(function()
+        local store = assert(synod.open "memory:")
+        local container = store:container "abc"
+        assert(container:create())
+        local blob = container:blob "x"
+        assert(blob:put(("x"):rep(1000)))
+        collectgarbage()
+        setmetatable({}, { __gc = function() store:close() end })
+        local numbers = {} -- become texts, one after the other: the collector has steps to take
+        for i = 1, count do numbers["n" .. i] = i + 0.5 end
+        local ok, problem = pcall(function()
+          for i = 1, 100000 do
+            local _, err = blob:put(tostring(i), { metadata = numbers })
+            if err and err.code ~= "Cancelled" then error(err) end
+            for _ in container:list { metadata = true } do blob:get() end
+          end
+        end)
+        assert.is_false(ok)
+        assert.matches("the store .*is closed", tostring(problem))
+      end, { clock = "virtual", seed = count })
+    end
+  end)
+
+  it("works on when a script's memory was too small for a body", function()
+    local folder <close> = sh.folder()
+    folder:write("small.lua", [[
+      local synod = require "synod"
+      local container = assert(synod.store:container "abc")
+      assert(container:create())
+      local blob = container:blob "x"
+      assert(blob:put(("x"):rep(2 << 20)))
+      local kept, failures = {}, 0
+      for _ = 1, 40 do
+        if not pcall(function() kept[#kept + 1] = assert(blob:get()) end) then
+          kept, failures = {}, failures + 1
+          collectgarbage()
+        end
+      end
+      print(failures > 0, #blob:get())
+    ]])
+    local output, code = sh.run("$SYNOD run --store memory: --memory-limit 9M $DIR/small.lua", { dir = folder.path })
+    assert.same({ "true\t2097152\n", 0 }, { output, code })
+  end)
+
   it("cannot be used outside of a run", function()
     assert.has_error(function() synod.open "memory:" end)
   end)

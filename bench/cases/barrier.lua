@@ -10,17 +10,18 @@ local POLL_S = 0.1
 local deployments = 0
 
 --- The command of one copy; `parties` may be more than there are copies.
-local function instance(url, parties, settle)
+---@param how "late"|"together"
+local function instance(url, how, parties, settle)
   deployments = deployments + 1
   return {
     "build/synod", "run", "--store", "azure", "--instance", "bench_IN_%i", "--instances", parties, "--deployment",
-    "d" .. deployments, "bench/ours/barrier.lua", POLL_S, settle,
+    "d" .. deployments, "bench/ours/barrier.lua", how, POLL_S, settle,
     env = { AZURE_STORAGE_CONNECTION_STRING = url },
   }
 end
 
-local function embedded(path, parties, settle)
-  local command = instance("", parties, settle)
+local function embedded(path, how, parties, settle)
+  local command = instance("", how, parties, settle)
   command[4] = "embedded:" .. path
   return command
 end
@@ -31,56 +32,89 @@ local function largest(objects, field)
   return value
 end
 
+local function smallest(objects, field)
+  local value = math.huge
+  for _, each in ipairs(objects) do value = math.min(value, each[field]) end
+  return value
+end
+
 --- What the copies saw. Raises when one of them passed before the last had arrived.
 local function crossing(command, copies, timeout)
   command.copies, command.timeout = copies, timeout
   local objects = process.objects(process.measure(command).output)
   assert(#objects == copies, "an instance said nothing")
-  local called, flagged, passed = largest(objects, "called"), largest(objects, "flagged"), largest(objects, "passed")
+  local called, passed = largest(objects, "called"), largest(objects, "passed")
+  local flagged = largest(objects, "flagged")
   local requests = {}
   for i, each in ipairs(objects) do
     assert(each.passed >= called, "an instance passed before the last one had arrived")
     requests[i] = each.requests
   end
   return {
-    spread = (passed - flagged) * 1e3, whole = (passed - called) * 1e3, requests = series.median(requests),
-    most = largest(objects, "requests"),
+    late = (passed - called) * 1e3, flag = (passed - flagged) * 1e3, all = (passed - smallest(objects, "called")) * 1e3,
+    requests = series.median(requests), most = largest(objects, "requests"),
   }
 end
 
 local function by_the_system(copies)
   return function()
-    return { spread = process.ask({ "build/bench/os_barrier", copies }).spread_ms }
+    return { late = process.ask({ "build/bench/os_barrier", copies }).spread_ms }
   end
 end
 
-local function show(context, all, where, copies, aim_ms)
-  local ours, system = all.synod, all.futex
-  local function name(text) return ("%s, %d processes, %s"):format(where, copies, text) end
+---@class bench.Crowd
+---@field where string
+---@field copies integer
+---@field make fun(how: string): bench.Command
+---@field rounds integer
+---@field aim_ms? number
+
+--- The last one comes when the others wait: what the aims are about.
+local function one_late(context, crowd)
+  local all = series.by_turns(crowd.rounds, {
+    { "synod", function() return crossing(crowd.make("late"), crowd.copies, 120) end },
+    { "futex", by_the_system(crowd.copies) },
+  }, context.say)
+  local function show(text, unit, key, peer)
+    context.show {
+      name = ("%s, %d processes, %s"):format(crowd.where, crowd.copies, text), unit = unit, ours = all.synod[key],
+      peer = peer, peer_name = peer and "futex", aim = peer and crowd.aim_ms and { most = crowd.aim_ms } or nil,
+    }
+  end
+  show("last call to last pass", "ms", "late", all.futex.late)
+  show("its flag to last pass", "ms", "flag")
+  show("requests of an instance", "median", "requests")
+  show("requests of an instance", "most", "most")
+end
+
+--- All come as they are started: how long such a start takes in all.
+local function all_at_once(context, crowd)
+  local all = series.by_turns(crowd.rounds, {
+    { "synod, at once", function() return crossing(crowd.make("together"), crowd.copies, 120) end },
+  }, context.say)["synod, at once"]
   context.show {
-    name = name "last flag to last pass", unit = "ms", ours = ours.spread, peer = system.spread,
-    peer_name = "futex", aim = aim_ms and { most = aim_ms } or nil,
+    name = ("%s, %d processes at once, first call to last pass"):format(crowd.where, crowd.copies), unit = "ms",
+    ours = all.all,
   }
-  context.show { name = name "last call to last pass", unit = "ms", ours = ours.whole }
-  context.show { name = name "an instance's requests", unit = "", ours = ours.requests }
-  context.show { name = name "most requests of one", unit = "", ours = ours.most }
+  context.show {
+    name = ("%s, %d processes at once, requests of an instance"):format(crowd.where, crowd.copies), unit = "median",
+    ours = all.requests,
+  }
 end
 
 local function on_file(context, copies, rounds, aim_ms)
   local path = ("%s/barrier-%d.db"):format(context.work, copies)
-  local all = series.by_turns(rounds, {
-    { "synod", function() return crossing(embedded(path, copies, 0.5), copies, 60) end },
-    { "futex", by_the_system(copies) },
-  }, context.say)
-  show(context, all, "embedded store", copies, aim_ms)
+  return {
+    where = "embedded store", copies = copies, rounds = rounds, aim_ms = aim_ms,
+    make = function(how) return embedded(path, how, copies, 0.5) end,
+  }
 end
 
-local function on_emulator(context, url, copies, rounds, aim_ms)
-  local all = series.by_turns(rounds, {
-    { "synod", function() return crossing(instance(url, copies, 1), copies, 120) end },
-    { "futex", by_the_system(copies) },
-  }, context.say)
-  show(context, all, "Azurite", copies, aim_ms)
+local function on_emulator(url, copies, rounds, aim_ms)
+  return {
+    where = "Azurite", copies = copies, rounds = rounds, aim_ms = aim_ms,
+    make = function(how) return instance(url, how, copies, 1) end,
+  }
 end
 
 --- What each of many waiting instances has to itself: one more is expected than there are.
@@ -101,18 +135,20 @@ local function memory(context, copies, make, name)
 end
 
 function barrier.run(context)
-  on_file(context, 5, context.rounds(20, 5), 50)
-  on_file(context, 50, context.rounds(7, 2))
-  on_file(context, 200, context.rounds(7, 1), 100)
+  one_late(context, on_file(context, 5, context.rounds(20, 3), 50))
+  one_late(context, on_file(context, 50, context.rounds(7, 2)))
+  one_late(context, on_file(context, 200, context.rounds(7, 1), 100))
+  all_at_once(context, on_file(context, 200, context.rounds(5, 1)))
   memory(context, 200, function(parties)
-    return embedded(context.work .. "/memory.db", parties, 0)
+    return embedded(context.work .. "/memory.db", "together", parties, 0)
   end, "embedded store")
   local emulator <close> = azure.emulator()
   local url = azure.connection_string(emulator.first)
-  on_emulator(context, url, 5, context.rounds(5, 2))
-  on_emulator(context, url, 50, context.rounds(3, 1))
-  on_emulator(context, url, 200, context.rounds(3, 1), 300)
-  memory(context, 50, function(parties) return instance(url, parties, 0) end, "Azurite")
+  one_late(context, on_emulator(url, 5, context.rounds(5, 2)))
+  one_late(context, on_emulator(url, 50, context.rounds(5, 1)))
+  one_late(context, on_emulator(url, 200, context.rounds(5, 1), 300))
+  all_at_once(context, on_emulator(url, 200, context.rounds(3, 1)))
+  memory(context, 50, function(parties) return instance(url, "together", parties, 0) end, "Azurite")
 end
 
 return barrier

@@ -3,6 +3,7 @@
 //   AZURE_STORAGE_CONNECTION_STRING=... node member.js NUMBER PARTIES
 "use strict";
 
+globalThis.crypto ??= require("crypto").webcrypto; // Node 18 has it, but not there
 const { BlobServiceClient } = require("@azure/storage-blob");
 
 const FLAG = "startupWorkDone_";

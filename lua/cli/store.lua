@@ -6,7 +6,8 @@ local options = require "cli.options"
 local show = require "cli.show"
 
 local TYPES = { "block", "page", "append" }
-local PIECE = 1 << 20 -- bytes of a file read at once
+local PIECE = 1 << 20      -- bytes of a file read at once
+local BODY_MAX = 256 << 20 -- bytes of one blob, the core's limit
 
 local store = {
   summary = "look at a store and mend it by hand",
@@ -31,6 +32,7 @@ local store = {
       name = "if-none-match", value = "ETAG",
       meaning = "put: only if it has another ETag; *: only if it does not exist",
     },
+    { name = "create", meaning = "put: make the container when it is not there" },
     { name = "if-match", value = "ETAG", meaning = "put, rm: only if it has this ETag" },
     { name = "yes", short = "y", meaning = "rm: do not ask" },
     { name = "timeout", value = "SECONDS", kind = "seconds", meaning = "for each request", default = "10" },
@@ -137,11 +139,16 @@ end
 
 local function read_body(path)
   local file = path and path ~= "-" and open_file(path, "rb", "read") or io.stdin
-  local pieces = {}
+  local name = path or "standard input"
+  local pieces, length = {}, 0
   repeat
     local piece, problem = file:read(PIECE)
-    if problem then error(("cannot read %s: %s"):format(path or "standard input", problem), 0) end
+    if problem then error(("cannot read %s: %s"):format(name, problem), 0) end
     pieces[#pieces + 1] = piece
+    length = length + #(piece or "")
+    if length > BODY_MAX then
+      error(("%s is larger than 256 MiB, which is all that a blob may hold"):format(name), 0)
+    end
   until not piece
   if file ~= io.stdin then file:close() end
   return table.concat(pieces)
@@ -169,6 +176,7 @@ function actions.put(s, parsed)
   if kind ~= "block" and parsed.args[3] then wrong("--type %s makes an empty blob: give no FILE", kind) end
   local b = blob_of(s, parsed.args[2])
   local metadata = metadata_of(parsed.metadata)
+  if parsed.create then must(s:container((split(parsed.args[2]))):create { timeout = parsed.timeout }) end
   must(b:put(kind == "block" and read_body(parsed.args[3]) or "", {
     type = kind, size = parsed.size, content_type = parsed.content_type, metadata = metadata,
     if_none_match = parsed.if_none_match, if_match = parsed.if_match, timeout = parsed.timeout,

@@ -51,15 +51,11 @@ local function is_secret(url)
   return false
 end
 
-local function new_deployment()
-  return (core.random_bytes(8):gsub(".", function(c) return ("%02x"):format(c:byte()) end))
-end
-
 --- The variables that are the same for all, and the descriptors that go with them.
 local function shared_settings(options)
   local vars, passed = {
     SYNOD_INSTANCES = tostring(options.n),
-    SYNOD_DEPLOYMENT = options.deployment or new_deployment(),
+    SYNOD_DEPLOYMENT = options.deployment or require("synod.generation").new_of_one_run(),
     SYNOD_LOG_FORMAT = options.log_format, SYNOD_LOG_LEVEL = options.log_level,
     SYNOD_STORE = options.store,
     SYNOD_SUPERVISED = "1", -- its name stands before each line, and need not stand in it
@@ -155,14 +151,15 @@ function Supervisor:patiently(fn, ...)
   end
 end
 
-local function write(fd, text)
-  while not core.output_write(fd, text) do end -- it waits where there is no room
-end
-
 --- Writes whole lines. Where that fails (the disk is full) the instances are stopped, and read to their end.
 function Supervisor:emit(fd, text)
   if text == "" or self.broken then return end
-  local ok, problem = pcall(self.patiently, self, write, fd, text)
+  local ok, problem = pcall(function()
+    repeat
+      local taken = self:patiently(core.output_write, fd, text)
+      if taken ~= true then self:patiently(core.output_wait, fd, not taken) end
+    until taken
+  end)
   if ok or self.broken then return end
   self.broken = true
   self.code = self.code == 0 and EXIT_FAILED or self.code

@@ -94,8 +94,8 @@ local function earlier(a, b)
   return b and b < a and b or a
 end
 
---- Sleeps through changes until the mark has passed `target`, or until `limit`. When there were changes but too few
---- (two of them may have been told of as one), it is over when `calm` seconds have passed since the last look.
+--- Sleeps through changes until the mark has passed `target`, or until `limit`. When there were changes but too few (a
+--- writer may have died before it told of its own), it is over when `calm` seconds have passed since the last look.
 ---@return boolean reached  the mark has passed the target
 local function sleep_through(p, mark, target, looked, limit)
   local o = p.options

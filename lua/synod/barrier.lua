@@ -22,6 +22,7 @@ local barrier = {}
 local CONTAINER = "flags"
 local POLL_MIN_S, POLL_MAX_S = 0.1, 1
 local RECHECK_S, RECHECK_BARE_S = 10, 2
+local KEY_MAX = 1000 -- bytes: a blob's name has 1,024
 local NAMED_MAX = 10 -- ids in the text of an err; its field has all
 
 ---@class synod.Barrier.Options
@@ -53,10 +54,10 @@ Barrier.__name = "synod.Barrier"
 --- What nobody can know but whoever starts the instances; says what is missing, and how to give it.
 local function problem_with(o, who)
   if not o.name then return "a name is needed, such as name = \"startup\"" end
-  if not who.ordinal then
+  if math.type(who.ordinal) ~= "integer" or who.ordinal < 0 then
     return "this instance has no ordinal: run it with -n N, or name it with --instance ROLE_IN_ORDINAL"
   end
-  if not o.parties then
+  if math.type(o.parties) ~= "integer" then
     return "how many instances there are is not known: give parties = N, or run with -n N or --instances N"
   end
   if not o.deployment and not o.round and not o.bare then
@@ -115,6 +116,7 @@ function barrier.new(given)
   if o.at_least then o.within = o.within or 0 end
   o.recheck = o.recheck or o.bare and RECHECK_BARE_S or RECHECK_S
   o.key, o.role, o.ordinal = key_of(o, who), who.role, who.ordinal
+  if #o.key > KEY_MAX then options.refuse("barrier.new: the names together have %d bytes (%d)", #o.key, KEY_MAX) end
   o.who = who.id or id_of(o, o.ordinal)
   return setmetatable({ options = o }, Barrier)
 end
@@ -135,7 +137,7 @@ local function entering(self)
 end
 
 local function check_unused(self)
-  if self.entry and self.entry.passed then
+  if self.used then
     error(("the barrier '%s' has been passed: one object is one use, and a loop names its round")
       :format(self.options.name), 3)
   end
@@ -167,6 +169,7 @@ end
 local function wait(self, side, timeout)
   local passed, err = side:wait(timeout)
   if not passed then return nil, err or late(self, side, timeout) end
+  self.used = true
   local o = self.options
   if side.opened_at and side == self.entry and not o.bare and o.deployment and not o.round then
     generation.clean_later(side.store:container(o.container), generation.part(o.deployment), side.opened_at)
@@ -246,7 +249,7 @@ function Barrier:reset()
     local cleared, err = crossing.new(self.options, key, {}).flags:clear()
     if not cleared then return nil, err end
   end
-  self.entry, self.exit = nil, nil
+  self.entry, self.exit, self.used = nil, nil, nil
   return true
 end
 

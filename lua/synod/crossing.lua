@@ -109,9 +109,9 @@ local function count(self, timeout)
     raised[self.options.ordinal] = true
   end
   self.missing = self:missing_from(raised)
-  self.list_at = core.instant() + math.floor(self.options.recheck * (0.5 + 0.5 * core.random()) * 1e9)
   local needed = (self.degraded and enough(self) or #self.members) - (#self.members - #self.missing)
   if needed <= 0 then return open(self, raised) end
+  self.list_at = core.instant() + math.floor(self.options.recheck * (0.5 + 0.5 * core.random()) * 1e9)
   -- So many flags, and then the gate: no sooner can it be open.
   self.target = mark and mark + needed
   return nil

@@ -145,7 +145,8 @@ local function check(options)
   end
   local stdin = check_text(options, "stdin")
   return {
-    file = args[1], args = args, env = exec.environment(options.env), directory = check_text(options, "cwd"),
+    file = args[1], args = args, guarded = true,
+    env = exec.environment(options.env), directory = check_text(options, "cwd"),
     stdin = stdin and "pipe" or "null",
     stdout = check_stdio(options, "stdout"), stderr = check_stdio(options, "stderr"),
   }

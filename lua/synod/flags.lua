@@ -184,11 +184,13 @@ local function remove(blob)
   return gone or err.code == "BlobNotFound", err
 end
 
---- Takes down every flag, then the gate: whoever waits meanwhile still passes.
+--- Takes down every flag, then the gate: whoever waits meanwhile still passes. Nothing, where a newer synod was here.
 ---@return true|nil, synod.Error? err
 function Flags:clear()
-  local raised, err = self:list()
-  if not raised then
+  local _, err = self:gate()
+  local raised
+  if not err then raised, err = self:list() end
+  if err then
     if err.code == "ContainerNotFound" then return true end
     return nil, err
   end

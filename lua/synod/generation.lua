@@ -1,31 +1,47 @@
 -- generation: what the barriers of earlier deployments left behind, and when it may go.
 --
 -- A flag goes when all flags of its barrier are older than 7 days by the store's clock. Its gate stays: an instance of
--- a deployment that has run for longer and is restarted raises its flag again, finds the gate open and goes on. Gates
--- go with everything else of a deployment that is known to have ended (generation.remove). What nobody of us has
--- named, bare flags among it, is never touched.
+-- a deployment that has run for longer and is restarted raises its flag again, finds the gate open and goes on. Only the
+-- deployment of one `synod run -n`, whose instances are never restarted, loses its gates too. Else gates go with
+-- everything else of a deployment that is known to have ended (generation.remove). What does not say that it is ours
+-- (synod_v), and bare flags, are never touched; nor is what a newer synod wrote.
 
 local core = require "synod.core"
 
 local generation = {}
 
+local LAYOUT = "1" -- synod_v of what may be taken away
 local AGE_MAX_S = 7 * 24 * 3600
 local NAMES_MAX = 5000   -- looked at in one go: one request
 local DELETES_MAX = 200  -- flags taken away in one go
+local OF_ONE_RUN = "run-" -- how the id of a deployment begins that was made for one `synod run -n`
+local RUN_ID_BYTES = 8
 
 ---@class synod.generation.Group  the flags of one barrier
 ---@field newest integer  seconds since 1970
 ---@field flags synod.Item[]
+
+local function is_ours(item)
+  return item.metadata ~= nil and item.metadata.synod_v == LAYOUT
+end
+
+--- Which barrier of which deployment this belongs to, if it may go by its age.
+local function place_of(name)
+  local deployment, key = name:match("^([^/]+)/([^/]+/[^/]+)_%d+$")
+  if deployment then return deployment, key end
+  deployment, key = name:match("^([^/]+)/([^/]+/[^/]+)%.gate$")
+  if deployment and deployment:sub(1, #OF_ONE_RUN) == OF_ONE_RUN then return deployment, key end
+end
 
 --- The flags by barrier, in the order of the list. A group that the limit may have cut is left out.
 ---@return synod.generation.Group[]
 local function groups(container, own)
   local found, by_key, seen = {}, {}, 0
   local last
-  for item in container:list { page = NAMES_MAX } do
+  for item in container:list { page = NAMES_MAX, metadata = true } do
     seen = seen + 1
-    local deployment, key = item.name:match("^([^/]+)/([^/]+/[^/]+)_%d+$")
-    if deployment and deployment ~= own then
+    local deployment, key = place_of(item.name)
+    if deployment and deployment ~= own and is_ours(item) then
       key = deployment .. "/" .. key
       last = by_key[key]
       if not last then
@@ -74,7 +90,7 @@ function generation.clean_later(container, own, now)
   core.spawn(function()
     local ok, removed, err = pcall(generation.clean, container, own, now)
     if not ok then err = removed end
-    if err then require("synod.log").debug("old flags stay for now", { why = tostring(err) }) end
+    if err then require("synod.log").debug("old flags are left where they are", { why = tostring(err) }) end
   end):detach()
 end
 
@@ -84,14 +100,21 @@ end
 ---@return integer|nil removed, synod.Error? err
 function generation.remove(container, deployment)
   local names = {}
-  for item in container:list { prefix = generation.part(deployment) .. "/" } do
-    if item.name:find("_%d+$") or item.name:find("%.gate$") then names[#names + 1] = item.name end
+  for item in container:list { prefix = generation.part(deployment) .. "/", metadata = true } do
+    local is_named_so = item.name:find("_%d+$") or item.name:find("%.gate$")
+    if is_named_so and is_ours(item) then names[#names + 1] = item.name end
   end
   for _, name in ipairs(names) do
     local gone, err = container:blob(name):delete()
     if not gone and err.code ~= "BlobNotFound" then return nil, err end
   end
   return #names
+end
+
+--- The id of a deployment that lives for one run.
+---@return string
+function generation.new_of_one_run()
+  return OF_ONE_RUN .. core.random_bytes(RUN_ID_BYTES):gsub(".", function(c) return ("%02x"):format(c:byte()) end)
 end
 
 --- A deployment or role as part of a name.

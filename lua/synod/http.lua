@@ -13,7 +13,8 @@ local http = {}
 ---@field max_body? integer                bytes of an answer's body that are taken; 256 MiB unless told
 
 --- Sends a request and waits for its answer, whatever its status is. Redirects of GET and HEAD are followed (10 at
---- most); certificates are verified against the system's list; proxies come from the environment (https_proxy, ...).
+--- most); certificates are verified against the system's list; proxies come from the environment (https_proxy, ...),
+--- except for the loopback.
 ---
 --- A cancel abandons the request: the server may or may not have carried it out.
 ---@type fun(request: synod.http.Request): integer?, table<string, string>, string

@@ -13,11 +13,16 @@ local replacement = {}
 local PIECE_MAX = 1 << 20 -- bytes handed on at once
 local NAMES = { [0] = "stdin", [1] = "stdout", [2] = "stderr" }
 
+local function put_piece(fd, piece)
+  repeat
+    local taken = core.output_write(fd, piece)
+    if taken ~= true then core.output_wait(fd, not taken) end
+  until taken
+end
+
 local function put(fd, text)
-  for from = 1, #text, PIECE_MAX do
-    local piece = #text <= PIECE_MAX and text or text:sub(from, from + PIECE_MAX - 1)
-    while not core.output_write(fd, piece) do end -- it waits where there is no room
-  end
+  if #text <= PIECE_MAX then return put_piece(fd, text) end
+  for from = 1, #text, PIECE_MAX do put_piece(fd, text:sub(from, from + PIECE_MAX - 1)) end
 end
 
 ---@class synod.io.Stream: file*
@@ -42,7 +47,7 @@ function Stream:write(...)
   return self
 end
 
---- Waits until all that was written has been read by whoever is at the other end.
+--- Waits until all of it has gone to the file, the terminal, or the pipe.
 function Stream:flush()
   if self.input then return self end
   core.output_flush(self.fd)

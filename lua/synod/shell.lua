@@ -15,7 +15,7 @@ local function spawn(command, streams)
   core.output_flush(1)
   core.output_flush(2)
   return core.process_spawn {
-    file = "/bin/sh", args = { "sh", "-c", command }, env = exec.environment(), foreground = true,
+    file = "/bin/sh", args = { "sh", "-c", command }, env = exec.environment(), foreground = true, guarded = true,
     stdin = streams.stdin or "inherit", stdout = streams.stdout or "inherit", stderr = "inherit",
   }
 end

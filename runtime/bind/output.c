@@ -1,12 +1,13 @@
 /* output.c -- standard output and standard error: world/output.h to Lua.
  *
- *     core.output_write(fd, text) -> true | false: no room, call again          waits while it is full
- *     core.output_flush(fd)                                                     waits until it is read
+ *     core.output_write(fd, text) -> true | "full": taken, but now wait | false: not taken, wait and repeat
+ *     core.output_wait(fd, must)                                                waits for room
+ *     core.output_flush(fd)                                                     waits until it is written
  *     core.output_is_ours() -> whether a run goes on
  *     core.output_terminal(fd) -> boolean
  *
- * A task that prints more than is read waits once its text is taken: a cancel there loses nothing. Where
- * Lua cannot suspend (a table.sort callback, a finaliser) it goes on until WRITER_MAX.
+ * Writing and waiting are two calls, so that whoever is cancelled while it waits knows whether its text
+ * was taken. Where Lua cannot suspend (a table.sort callback, a finaliser) nothing waits until WRITER_MAX.
  */
 #include "bind/output.h"
 
@@ -26,7 +27,7 @@ enum { EXIT_READER_GONE = 128 + SIGPIPE };
 struct stream {
     struct output output;
     struct waitlist full; /* tasks that printed too much */
-    struct waitlist dry;  /* tasks that wait until all is read */
+    struct waitlist dry;  /* tasks that wait until all is written */
 };
 
 struct outputs {
@@ -83,10 +84,11 @@ static void stream_room(struct output *o) {
 
 static void stream_stalled(struct output *o) {
     struct outputs *all = o->owner;
-    static const char warning[] = "synod: standard output has not been read for 10 s, and what "
-                                  "prints there waits: read it, send "
-                                  "it to a file, or end this program\n";
-    if (o == &all->streams[0].output) {
+    static const char warning[] =
+        "synod: standard output has not been read for 10 s, and what prints there waits: "
+        "read it, send it to a file, or end this program\n";
+    bool ours = getenv("SYNOD_SUPERVISED") == NULL; /* else the supervisor says it, once for all */
+    if (ours && o == &all->streams[0].output) {
         output_put(&all->streams[1].output, warning, sizeof warning - 1);
     }
 }
@@ -125,32 +127,6 @@ static int write_failed(lua_State *L, struct outputs *all, const struct stream *
     return lua_error(L); /* without a position: which line printed is not the point */
 }
 
-static int taken(lua_State *L, void *arg) {
-    (void)arg;
-    lua_pushboolean(L, 1);
-    return 1;
-}
-
-static int no_room(lua_State *L, void *arg) {
-    (void)arg;
-    lua_pushboolean(L, 0);
-    return 1;
-}
-
-static int wait_for_room(lua_State *L, struct outputs *all, struct stream *s, bool was_taken) {
-    if (vm_world(all->vm) && task_may_wait(L, all->vm)) {
-        task_enter_wait(L, "print");
-        return task_wait(L, all->vm, &s->full, NEVER, was_taken ? taken : no_room);
-    }
-    if (was_taken) {
-        return taken(L, NULL);
-    }
-    return luaL_error(L,
-                      "%d MiB were printed that nobody has read, and Lua cannot wait here (a "
-                      "callback of table.sort or string.gsub, a finaliser): print less there",
-                      WRITER_MAX >> 20);
-}
-
 static int l_output_write(lua_State *L) {
     struct outputs *all = outputs_enter(L);
     struct stream *s = check_stream(L, all);
@@ -160,10 +136,39 @@ static int l_output_write(lua_State *L) {
     if (output_error(&s->output)) {
         return write_failed(L, all, s);
     }
-    if (!kept || output_is_full(&s->output)) {
-        return wait_for_room(L, all, s, kept);
+    bool full = output_is_full(&s->output);
+    if (!kept && !full) {
+        return luaL_error(L, "%d bytes cannot be printed at once", (int)len);
     }
-    return taken(L, NULL);
+    if (kept && full) {
+        lua_pushliteral(L, "full");
+    } else {
+        lua_pushboolean(L, kept);
+    }
+    return 1;
+}
+
+static int waited(lua_State *L, void *arg) {
+    (void)L;
+    (void)arg;
+    return 0;
+}
+
+static int l_output_wait(lua_State *L) {
+    struct outputs *all = outputs_enter(L);
+    struct stream *s = check_stream(L, all);
+    bool must = lua_toboolean(L, 2);
+    if (vm_world(all->vm) && task_may_wait(L, all->vm)) {
+        task_enter_wait(L, "print");
+        return output_is_full(&s->output) ? task_wait(L, all->vm, &s->full, NEVER, waited) : 0;
+    }
+    if (must) {
+        return luaL_error(L,
+                          "%d MiB were printed that nobody has read, and Lua cannot wait here (a "
+                          "callback of table.sort or string.gsub, a finaliser): print less there",
+                          WRITER_MAX >> 20);
+    }
+    return 0;
 }
 
 static int l_output_flush(lua_State *L) {
@@ -174,10 +179,10 @@ static int l_output_flush(lua_State *L) {
         return write_failed(L, all, s);
     }
     if (writer_pending(&s->output.writer) == 0 || !task_may_wait(L, all->vm)) {
-        return taken(L, NULL);
+        return 0;
     }
     task_enter_wait(L, "flush");
-    return task_wait(L, all->vm, &s->dry, NEVER, taken);
+    return task_wait(L, all->vm, &s->dry, NEVER, waited);
 }
 
 static int l_output_is_ours(lua_State *L) {
@@ -258,8 +263,8 @@ static void push_outputs(lua_State *L, struct vm *vm) {
 
 void bind_output(lua_State *L, struct vm *vm) {
     static const luaL_Reg functions[] = {
-        {"output_write", l_output_write}, /* waits */
-        {"output_flush", l_output_flush}, /* waits */
+        {"output_write", l_output_write},     {"output_wait", l_output_wait}, /* waits */
+        {"output_flush", l_output_flush},                                     /* waits */
         {"output_is_ours", l_output_is_ours}, {"output_terminal", l_output_terminal}, {NULL, NULL},
     };
     ignore_sigpipe();

@@ -1,7 +1,7 @@
 /* process.c -- world/process.h as core.process_spawn and its userdata.
  *
  *     core.process_spawn{file = , args = {argv0, ...}, env = {"NAME=value", ...}, directory = ,
- *                        stdin = "pipe"|"null"|"inherit", stdout = , stderr = , passed = {fd, ...}, foreground = }
+ *                        stdin = "pipe"|"null"|"inherit", stdout = , stderr = , passed = {fd, ...}, foreground = , guarded = }
  *         -> process, or nil, err
  *     process:wait([seconds]) -> "exited", code | "killed", signal | nil, err (not run) | "running"
  *     process:read("stdout"|"stderr") -> bytes ("": ask again) | nil (the end)
@@ -175,6 +175,7 @@ static int l_process_spawn(lua_State *L) {
     for (int i = 0; i < PROCESS_STREAMS; i++) {
         o.stdio[i] = check_stdio(L, STREAM_NAMES[i]);
     }
+    o.guarded = bind_opt_boolean_field(L, 1, "guarded", false);
     o.foreground = bind_opt_boolean_field(L, 1, "foreground", false);
     check_passed(L, &o);
     struct lua_process *lp = push_process(L, vm);

@@ -21,10 +21,6 @@ static void bound_store_close(struct vm_resource *r) {
     waits_end(b);
     struct store *store = b->store;
     b->store = NULL;
-    if (b->loose) {
-        store_call_free(b->loose);
-        b->loose = NULL;
-    }
     store_free(store);
 }
 
@@ -115,6 +111,15 @@ static int open_store(lua_State *L) {
 static int store_close(lua_State *L) {
     struct bound_store *b = luaL_checkudata(L, 1, STORE_TYPE);
     bound_store_close(&b->resource);
+    return 0;
+}
+
+/* Nobody has it any more: what an error has left over goes too. */
+static int store_collect(lua_State *L) {
+    struct bound_store *b = luaL_checkudata(L, 1, STORE_TYPE);
+    bound_store_close(&b->resource);
+    call_drop(&b->loose);
+    call_drop(&b->pushed);
     return 0;
 }
 
@@ -344,7 +349,8 @@ void bind_store(lua_State *L, struct vm *vm) {
                                        {"is_open", store_is_open},
                                        {"close", store_close},
                                        {NULL, NULL}};
-    static const luaL_Reg META[] = {{"__gc", store_close}, {"__close", store_close}, {NULL, NULL}};
+    static const luaL_Reg META[] = {
+        {"__gc", store_collect}, {"__close", store_close}, {NULL, NULL}};
     static const luaL_Reg FUNCTIONS[] = {{"open_store", open_store}, {NULL, NULL}};
     bind_type(L, vm, STORE_TYPE, METHODS, META);
     bind_functions(L, vm, FUNCTIONS);

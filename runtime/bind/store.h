@@ -9,7 +9,8 @@
  *     return call_run(L, vm, p->store, call);
  *
  * Anything in between may raise: a call that belongs to nobody yet hangs on the store as `loose` and is
- * freed when the next one is made. The same holds while results are pushed.
+ * freed when the next one is made; so does one whose results are being pushed, as `pushed`. Both stay
+ * when a finaliser of the script closes the store in between, and go with the userdata at the latest.
  */
 #ifndef SYNOD_BIND_STORE_H
 #define SYNOD_BIND_STORE_H
@@ -27,7 +28,8 @@ struct bound_store {
     struct vm_resource resource; /* closes the store at the end of the run */
     struct vm *vm;
     struct store *store;       /* NULL: closed */
-    struct store_call *loose;  /* see above */
+    struct store_call *loose;  /* see above; may be left over from an error */
+    struct store_call *pushed; /* the same */
     struct change_wait *waits; /* store:changed calls under way */
 };
 
@@ -52,6 +54,7 @@ const char *check_blob_name(lua_State *L, int arg);
 /* A loose call. */
 struct store_call *call_new(lua_State *L, struct bound_store *store, enum store_verb verb);
 struct store_call *place_call(lua_State *L, struct place *p, enum store_verb verb);
+void call_drop(struct store_call **left); /* frees a loose or pushed call, if there is one */
 /* Copies into the call's arena; raises when memory is short. */
 const char *call_copy(lua_State *L, struct store_call *call, const char *data, size_t len);
 
@@ -61,7 +64,8 @@ int call_run(lua_State *L, struct vm *vm, struct bound_store *store, struct stor
 
 /* For calls whose results are pushed elsewhere: starts the loose call, which is its caller's from now
  * on. True: the task will be woken when it is finished; false: it is finished already. */
-bool call_begin(struct bound_store *store, struct store_call *call, struct task *task);
+bool call_begin(lua_State *L, struct bound_store *store, struct store_call *call,
+                struct task *task);
 
 /* container:list and store:containers: see store_list.c. */
 int container_list(lua_State *L);

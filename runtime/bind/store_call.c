@@ -11,16 +11,31 @@ struct waiting {
     struct task *task; /* NULL while the call is being started */
 };
 
-struct store_call *call_new(lua_State *L, struct bound_store *store, enum store_verb verb) {
+void call_drop(struct store_call **left) {
+    if (*left) {
+        store_call_free(*left);
+        *left = NULL;
+    }
+}
+
+static void check_open(lua_State *L, const struct bound_store *store) {
     if (!store->store) {
         luaL_error(L, "the store is closed");
     }
-    if (store
-            ->loose) { /* an error was raised before it was run, or while its results were pushed */
-        store_call_free(store->loose);
+}
+
+struct store_call *call_new(lua_State *L, struct bound_store *store, enum store_verb verb) {
+    check_open(L, store);
+    call_drop(&store->loose);
+    struct store_call *call = store_call_new(store->store, verb);
+    store->loose = call;
+    struct waiting *w = arena_alloc(&call->arena, sizeof *w);
+    if (!w) {
+        luaL_error(L, "not enough memory");
     }
-    store->loose = store_call_new(store->store, verb);
-    return store->loose;
+    *w = (struct waiting){.store = store};
+    call->owner = w;
+    return call;
 }
 
 struct store_call *place_call(lua_State *L, struct place *p, enum store_verb verb) {
@@ -45,9 +60,10 @@ static void call_done(struct store_call *call) {
     }
 }
 
-bool call_begin(struct bound_store *store, struct store_call *call, struct task *task) {
-    struct waiting *w = arena_alloc(&call->arena, sizeof *w);
-    *w = (struct waiting){.store = store};
+bool call_begin(lua_State *L, struct bound_store *store, struct store_call *call,
+                struct task *task) {
+    check_open(L, store); /* a finaliser may have closed it since the call was made */
+    struct waiting *w = call->owner;
     store->loose = NULL;
     store_call_start(call, call_done, w);
     w->task = task;
@@ -85,9 +101,9 @@ static void set_lease(lua_State *L, const struct store_props *props) {
 
 void push_props(lua_State *L, const struct store_props *props, const char *name) {
     int fields = 2 + (name != NULL) + (props->length != UNSET) + props->has_type +
-                 3 * props->has_lease + (props->block_count != UNSET) +
-                 (props->append_offset != UNSET) + (props->content_type[0] != '\0') +
-                 props->has_metadata;
+                 2 * props->has_lease + (props->lease_duration != 0) +
+                 (props->block_count != UNSET) + (props->append_offset != UNSET) +
+                 (props->content_type[0] != '\0') + props->has_metadata;
     lua_createtable(L, 0, fields);
     if (name) {
         set_string(L, "name", name);
@@ -159,17 +175,14 @@ static int push_results(lua_State *L, struct store_call *call) {
 
 /* ---- running ---- */
 
-/* Memory may run short while the results are pushed: the call is loose meanwhile. */
+/* Memory may run short while the results are pushed. */
 static int call_results(lua_State *L, void *arg) {
     struct store_call *call = arg;
     struct bound_store *store = ((struct waiting *)call->owner)->store;
-    if (store->loose) {
-        store_call_free(store->loose);
-    }
-    store->loose = call;
+    call_drop(&store->pushed);
+    store->pushed = call;
     int results = push_results(L, call);
-    store->loose = NULL;
-    store_call_free(call);
+    call_drop(&store->pushed);
     return results;
 }
 
@@ -179,7 +192,7 @@ static void call_cancel(void *arg) {
 
 int call_run(lua_State *L, struct vm *vm, struct bound_store *store, struct store_call *call) {
     struct task *task = task_running(vm);
-    if (!call_begin(store, call, task)) {
+    if (!call_begin(L, store, call, task)) {
         if (task_may_skip_park(vm)) {
             return call_results(L, call);
         }

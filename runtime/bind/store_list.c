@@ -83,9 +83,9 @@ static int cursor_ask(lua_State *L, struct vm *vm, struct cursor *c) {
         req->marker = call_copy(L, call, marker, strlen(marker));
     }
     cursor_drop_page(c);
-    c->page = call;
     struct task *task = task_running(vm);
-    bool wait = call_begin(c->store, call, task);
+    bool wait = call_begin(L, c->store, call, task);
+    c->page = call;
     if (!wait && task_may_skip_park(vm)) {
         return cursor_turn(L, c);
     }
@@ -165,14 +165,14 @@ static int push_list(lua_State *L, struct vm *vm, struct bound_store *store, con
 
 /* container:list{prefix =, metadata =, page =} */
 int container_list(lua_State *L) {
-    struct vm *vm = task_enter(L, "container:list");
+    struct vm *vm = task_enter_wait(L, "container:list");
     struct place *p = place_check(L, 1, CONTAINER_TYPE);
     return push_list(L, vm, p->store, p->container, VERB_BLOB_LIST);
 }
 
 /* store:containers{prefix =, metadata =, page =} */
 int store_containers(lua_State *L) {
-    struct vm *vm = task_enter(L, "store:containers");
+    struct vm *vm = task_enter_wait(L, "store:containers");
     return push_list(L, vm, bound_store_check(L, 1), NULL, VERB_CONTAINER_LIST);
 }
 

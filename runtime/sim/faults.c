@@ -11,6 +11,7 @@ static const char *const WORDS[] = {FAULT_LIST(FAULT_WORD)};
 
 struct faulty {
     struct transport base;
+    struct transport_ops ops;
     struct transport *inner;
     struct crossing *crossings; /* attempts that were not answered yet */
     int64_t seen[VERB_COUNT];   /* attempts so far */
@@ -179,17 +180,24 @@ static void faulty_free(struct transport *t) {
     free(f);
 }
 
-static const struct transport_ops TELLING_OPS = {
-    "faulty", faulty_send, faulty_drop, faulty_mark, faulty_watch, faulty_unwatch, faulty_free,
-};
-static const struct transport_ops MUTE_OPS = {
-    "faulty", faulty_send, faulty_drop, NULL, NULL, NULL, faulty_free,
-};
+/* It calls itself what the inner one is called, and tells of changes where that one does. */
+static struct transport_ops ops_over(const struct transport_ops *inner) {
+    return (struct transport_ops){
+        .kind = inner->kind,
+        .send = faulty_send,
+        .drop = faulty_drop,
+        .mark = inner->mark ? faulty_mark : NULL,
+        .watch = inner->watch ? faulty_watch : NULL,
+        .unwatch = inner->unwatch ? faulty_unwatch : NULL,
+        .free = faulty_free,
+    };
+}
 
 struct transport *transport_faulty_new(struct transport *inner, const struct fault *faults,
                                        size_t count) {
     struct faulty *f = xcalloc(1, sizeof *f + count * sizeof *faults);
-    f->base.ops = inner->ops->mark ? &TELLING_OPS : &MUTE_OPS;
+    f->ops = ops_over(inner->ops);
+    f->base.ops = &f->ops;
     f->base.world = inner->world;
     f->inner = inner;
     f->count = count;

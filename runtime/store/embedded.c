@@ -139,9 +139,6 @@ bool props_tell_all(const struct embedded_now *now, struct store_props *props, e
         props->has_type = true;
         props->type = row->type;
         props->length = row->length;
-        if (row->type == BLOB_APPEND) {
-            props->block_count = row->blocks;
-        }
         const char *type = row->content_type ? row->content_type : "application/octet-stream";
         strncpy(props->content_type, type, sizeof props->content_type - 1);
     }

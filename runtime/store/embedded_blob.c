@@ -86,8 +86,11 @@ static bool find_blob(struct answer *a, enum condition_use use, bool content, st
 }
 
 static bool tell_blob(struct answer *a, const struct row *row) {
-    return props_tell_all(a->now, &a->reply->props, ROW_BLOB, row, true) ||
-           refuse(a, ERR_NO_MEMORY);
+    struct store_props *props = &a->reply->props;
+    if (row->type == BLOB_APPEND) {
+        props->block_count = row->blocks;
+    }
+    return props_tell_all(a->now, props, ROW_BLOB, row, true) || refuse(a, ERR_NO_MEMORY);
 }
 
 void answer_blob_head(struct answer *a) {
@@ -108,7 +111,9 @@ static bool choose_range(struct answer *a, const struct row *row, int64_t *first
         *last = row->length - 1;
         return true;
     }
-    if (*first >= row->length) {
+    bool all_of_nothing =
+        row->length == 0 && *first == 0 && (req->range_end == UNSET || req->range_end == 0);
+    if (*first >= row->length && !all_of_nothing) {
         return refuse(a, ERR_INVALID_RANGE);
     }
     if (*last >= row->length) {
@@ -188,31 +193,38 @@ void answer_blob_set_metadata(struct answer *a) {
     props_tell_version(&a->reply->props, &row);
 }
 
-static bool check_append(struct answer *a, const struct row *row) {
-    if (row->type != BLOB_APPEND) {
-        return refuse(a, ERR_INVALID_BLOB_TYPE);
+static bool check_append_size(struct answer *a) {
+    size_t n = a->req->body_len;
+    if (n > APPEND_BYTES_MAX) {
+        return refuse_because(a, ERR_REQUEST_BODY_TOO_LARGE, "one append takes at most 4 MiB");
+    }
+    return n > 0 || refuse_because(a, ERR_INVALID_HEADER_VALUE, "there is nothing to append");
+}
+
+/* The append blob, if it takes one more. Here the service judges existence and type before the lease
+ * and the conditions. */
+static bool find_append_blob(struct answer *a, struct row *row) {
+    bool found;
+    if (!answer_blob(a, false, row, &found)) {
+        return false;
+    }
+    if (!found || row->type != BLOB_APPEND) {
+        return refuse(a, found ? ERR_INVALID_BLOB_TYPE : ERR_BLOB_NOT_FOUND);
+    }
+    if (!lease_allows(a, CONDITION_WRITE, row) || !conditions_hold(a, CONDITION_WRITE, row)) {
+        return false;
     }
     if (row->blocks >= APPEND_BLOCKS_MAX) {
         return refuse(a, ERR_BLOCK_COUNT_EXCEEDS_LIMIT);
     }
-    if (a->req->position != UNSET && a->req->position != row->length) {
-        return refuse(a, ERR_APPEND_POSITION_CONDITION_NOT_MET);
-    }
-    return true;
+    return a->req->position == UNSET || a->req->position == row->length ||
+           refuse(a, ERR_APPEND_POSITION_CONDITION_NOT_MET);
 }
 
 void answer_blob_append(struct answer *a) {
     const struct store_request *req = a->req;
-    if (req->body_len > APPEND_BYTES_MAX) {
-        refuse_because(a, ERR_REQUEST_BODY_TOO_LARGE, "one append takes at most 4 MiB");
-        return;
-    }
-    if (req->body_len == 0) {
-        refuse_because(a, ERR_INVALID_HEADER_VALUE, "there is nothing to append");
-        return;
-    }
     struct row row;
-    if (!find_blob(a, CONDITION_WRITE, false, &row) || !check_append(a, &row)) {
+    if (!check_append_size(a) || !find_append_blob(a, &row)) {
         return;
     }
     int64_t offset = row.length;

@@ -32,10 +32,10 @@ static const char *remote_name(unsigned long magic) {
     return NULL;
 }
 
-static char *with_suffix(const char *path, const char *suffix) {
-    size_t n = strlen(path) + strlen(suffix) + 1;
+static char *joined(const char *first, const char *second) {
+    size_t n = strlen(first) + strlen(second) + 1;
     char *text = xmalloc(n);
-    snprintf(text, n, "%s%s", path, suffix);
+    snprintf(text, n, "%s%s", first, second);
     return text;
 }
 
@@ -47,11 +47,27 @@ static bool refuse_by_errno(struct error *err, const char *what, const char *pat
     return false;
 }
 
+/* A new folder is on the disk when the one that it lies in is. */
+static void sync_parent(const char *folder) {
+    char *parent = xstrdup(folder);
+    char *slash = strrchr(parent, '/');
+    if (slash) {
+        slash[slash == parent] = '\0';
+    }
+    int fd = open(slash ? parent : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+    free(parent);
+}
+
 static bool make_folder(const char *folder, struct error *err) {
-    if (mkdir(folder, 0700) == 0 || errno == EEXIST) {
+    if (mkdir(folder, 0700) == 0) {
+        sync_parent(folder);
         return true;
     }
-    return refuse_by_errno(err, "make the folder", folder);
+    return errno == EEXIST || refuse_by_errno(err, "make the folder", folder);
 }
 
 /* Each folder on the way to the file. */
@@ -128,16 +144,18 @@ static bool check_file(struct store_files *files, struct error *err) {
     return check_file_system(files->path, err); /* it may be mounted by itself, or a link */
 }
 
-bool files_open(struct store_files *files, const char *path, struct error *err) {
-    *files = (struct store_files){.path = xstrdup(path), .log = -1};
-    files->lock_path = with_suffix(path, "-lock");
-    files->wake_path = with_suffix(path, "-wake");
-    bool ok = path[0] != '\0';
-    if (!ok) {
+bool files_open(struct store_files *files, const char *name, struct error *err) {
+    *files = (struct store_files){.log = -1};
+    if (name[0] == '\0') {
         error_set(err, ERR_STORE_READ_ONLY, "the store's path is empty");
+        return false;
     }
-    ok = ok && make_folders(path, err) && check_folder(path, err) && make_file(path, err) &&
-         check_file(files, err);
+    /* SQLite gives some names a meaning of their own (":memory:", "file:..."): with a slash none has. */
+    const char *path = files->path = joined(name[0] == '/' ? "" : "./", name);
+    files->lock_path = joined(path, "-lock");
+    files->wake_path = joined(path, "-wake");
+    bool ok = make_folders(path, err) && check_folder(path, err) && make_file(path, err) &&
+              check_file(files, err);
     if (!ok) {
         files_close(files);
     }
@@ -157,7 +175,7 @@ void files_close(struct store_files *files) {
 /* O_PATH: a descriptor that only names the file, so that closing it gives up no lock. */
 void files_remember_log(struct store_files *files) {
     if (files->log < 0) {
-        char *path = with_suffix(files->path, "-wal");
+        char *path = joined(files->path, "-wal");
         files->log = open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
         free(path);
     }

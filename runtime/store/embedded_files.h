@@ -24,7 +24,7 @@ struct store_files {
 
 /* Makes the folder (0700) and an empty file (0600) when there are none. Refuses files of another user,
  * network file systems and what is no file. False: err says why, nothing is held. */
-bool files_open(struct store_files *files, const char *path, struct error *err);
+bool files_open(struct store_files *files, const char *name, struct error *err);
 void files_close(struct store_files *files);
 
 /* Remember the log's file. After the first use of the database; it stays until all have closed it. */

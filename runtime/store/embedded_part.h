@@ -52,7 +52,7 @@ struct row_key blob_key(const struct answer *a);
 void row_touch(struct answer *a, struct row *row);
 void row_take_metadata(struct answer *a, struct row *row);
 
-/* What the reply tells of a record. */
+/* What the reply tells of a record; a list item too. */
 void props_tell_version(struct store_props *props, const struct row *row);
 bool props_tell_all(const struct embedded_now *now, struct store_props *props, enum row_kind kind,
                     const struct row *row, bool metadata);

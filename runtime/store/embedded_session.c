@@ -83,11 +83,16 @@ static bool answer_all(struct rows *rows, const struct embedded_now *now, struct
     return true;
 }
 
-static bool commit(struct session *s, uint64_t slots) {
+static bool commit(struct session *s, struct attempt **list, int count, uint64_t slots) {
     struct rows *rows = s->rows;
     wake_announce(s->wake, slots);
     bool ok = rows->ops->commit(rows);
-    wake_raise(s->wake, slots);
+    for (int i = 0; i < count; i++) {
+        if (list[i]->reply->err.code == ERR_OK) {
+            wake_raise(s->wake, session_slots(list[i]->req));
+        }
+    }
+    wake_tell(s->wake, slots);
     return ok;
 }
 
@@ -109,7 +114,7 @@ static bool write_together(struct session *s, const struct embedded_now *now, st
         rows->ops->rollback(rows);
         return true;
     }
-    return commit(s, slots);
+    return commit(s, list, count, slots);
 }
 
 static void write_alone(struct session *s, const struct embedded_now *now, struct attempt *a) {

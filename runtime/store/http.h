@@ -13,9 +13,10 @@
  *     http_call_release(&c);
  *
  * Connections are kept and used again. TLS certificates are verified against the system's list (or the
- * file that SSL_CERT_FILE names), which is loaded at the first https request. Proxies are taken from the environment (https_proxy, no_proxy ...).
- * At most HTTP_ACTIVE_MAX requests are on the way at once; the others wait their turn, inside their
- * deadlines. All memory named in a call stays the caller's, and unchanged, until it is done or aborted.
+ * file that SSL_CERT_FILE names), which is loaded at the first https request. Proxies are taken from the
+ * environment (https_proxy, no_proxy ...), except for the loopback. At most HTTP_ACTIVE_MAX requests are
+ * on the way at once; the others wait their turn, inside their deadlines. All memory named in a call stays
+ * the caller's, and unchanged, until it is done or aborted.
  */
 #ifndef SYNOD_STORE_HTTP_H
 #define SYNOD_STORE_HTTP_H

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -104,13 +105,26 @@ void run_explain_late(const struct http_call *c, struct error *err) {
     }
 }
 
+/* Whoever is named may not be the one who refused. */
+static const char *or_proxy(const struct http_run *run) {
+    static const char *const NAMES[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
+                                        "ALL_PROXY"};
+    for (size_t i = 0; !run->direct && i < sizeof NAMES / sizeof *NAMES; i++) {
+        const char *proxy = getenv(NAMES[i]);
+        if (proxy && *proxy) {
+            return ", or the proxy of the environment,";
+        }
+    }
+    return "";
+}
+
 static void not_connected(struct http_run *run, struct error *err) {
     const char *at;
     int n = http_call_host(run->call, &at);
     long number = 0;
     run->curl->curl_easy_getinfo(run->easy, CURLINFO_OS_ERRNO, &number);
     if (number == ECONNREFUSED) {
-        error_set(err, ERR_UNREACHABLE, "%.*s refuses connections", n, at);
+        error_set(err, ERR_UNREACHABLE, "%.*s%s refuses connections", n, at, or_proxy(run));
     } else {
         error_set(err, ERR_UNREACHABLE, "no connection to %.*s could be made: %s", n, at,
                   number ? strerror((int)number) : "no address of it answers");
@@ -228,11 +242,29 @@ struct http_run *run_new(const struct curl *curl, struct http_sockets *sockets) 
     return run;
 }
 
-static void set_url(struct http_run *run, const char *url) {
-    if (strcmp(buf_str(&run->url), url) != 0) {
-        buf_clear(&run->url);
-        buf_puts(&run->url, url);
-        SET(run, CURLOPT_URL, url);
+/* No proxy can reach what listens on this machine's loopback. */
+static bool is_loopback(const struct http_call *c) {
+    static const char NAME[] = "localhost";
+    const char *host;
+    size_t n = (size_t)http_call_host(c, &host), name = strcspn(host, ":/?#");
+    if (n >= 5 && (strncmp(host, "127.", 4) == 0 || strncmp(host, "[::1]", 5) == 0)) {
+        return true;
+    }
+    const char *last = host + name - (sizeof NAME - 1);
+    return name >= sizeof NAME - 1 && strncasecmp(last, NAME, sizeof NAME - 1) == 0 &&
+           (last == host || last[-1] == '.');
+}
+
+static void set_url(struct http_run *run, const struct http_call *c) {
+    if (strcmp(buf_str(&run->url), c->url) == 0) {
+        return;
+    }
+    buf_clear(&run->url);
+    buf_puts(&run->url, c->url);
+    SET(run, CURLOPT_URL, c->url);
+    if (is_loopback(c) != run->direct) {
+        run->direct = !run->direct;
+        SET(run, CURLOPT_NOPROXY, run->direct ? "*" : NULL); /* NULL: as no_proxy says */
     }
 }
 
@@ -309,7 +341,7 @@ void run_prepare(struct http_run *run, struct http_call *c) {
     run->too_large = run->again = run->head_complete = false;
     run->redirects_seen = 0;
     run->reason[0] = '\0';
-    set_url(run, c->url);
+    set_url(run, c);
     set_method(run, c);
     set_fields(run, c);
     set_redirects(run, c->redirects);

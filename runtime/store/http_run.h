@@ -31,6 +31,7 @@ struct http_run {
     long redirects_seen;
     enum kind kind;
     int redirects;
+    bool direct; /* past the proxy */
     char method[16];
     struct buf url;
     struct curl_slist *fields;

@@ -28,7 +28,7 @@ void sockets_release(struct http_sockets *all);
 /* libcurl opened one. */
 void sockets_opened(struct http_sockets *all, int fd);
 void sockets_want(struct http_sockets *all, int fd, int events);
-/* Nothing is wanted of it for now; `keep`: it is an established connection. */
+/* Nothing is wanted of it at present; `keep`: it is an established connection. */
 void sockets_forget(struct http_sockets *all, int fd, bool keep);
 void sockets_closed(struct http_sockets *all, int fd); /* call it before closing */
 

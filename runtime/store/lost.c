@@ -91,7 +91,9 @@ enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e) {
                    ? LOST_DONE
                    : LOST_STANDS;
     case LOST_READ_BACK:
-        return e->code == ERR_APPEND_POSITION_CONDITION_NOT_MET ? LOST_LOOK : LOST_STANDS;
+        return e->code == ERR_APPEND_POSITION_CONDITION_NOT_MET || e->code == ERR_CONDITION_NOT_MET
+                   ? LOST_LOOK
+                   : LOST_STANDS;
     case LOST_DOUBT:
         return e->status == 404 ? LOST_UNKNOWN : LOST_STANDS;
     case LOST_REPEAT:

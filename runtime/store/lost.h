@@ -12,8 +12,9 @@
  *   put or metadata under a                    there is this call's own, the call has succeeded, and its
  *   condition                                  props are those now found; else the refusal stands
  *   delete                          yes        404 (and ContainerBeingDeleted): it is done; else stands
- *   append at a position            yes        AppendPositionConditionNotMet: the bytes there are read
- *                                              back and compared; equal is success, else it stands
+ *   append at a position            yes        AppendPositionConditionNotMet, ConditionNotMet: the bytes
+ *                                              there are read back and compared; equal is success, else
+ *                                              the refusal stands
  *   append anywhere                 never      AnswerLost: it would be there twice
  *   create of a table               yes        the refusal stands: it says that the table is there
  *   entity: insert; replace and     yes        any 409 or 412 is looked into: when the nonce stored

@@ -201,6 +201,10 @@ static enum rows_found get(struct rows *rows, const struct row_key *key, bool co
     if (!st) {
         return ROWS_FAILED;
     }
+    if (content) { /* more than may be read is not even loaded */
+        size_t most = rows->content_max;
+        sqlite3_bind_int64(st, 4, most < INT64_MAX ? (int64_t)most : INT64_MAX);
+    }
     s->reading[READING_LOOK] = st;
     enum rows_found found = step_row(s, st, out);
     if (found != ROWS_FOUND) {

@@ -52,16 +52,30 @@ static enum err code_of(int code, int os_error) {
     }
 }
 
+/* What the system said when the log, or else the database, could not be read or written. (What
+ * sqlite3_system_errno gives is not kept for statements.) */
+static int last_errno(struct sqlite *s) {
+    sqlite3_file *log = NULL;
+    int error = 0;
+    sqlite3_file_control(s->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, (void *)&log);
+    if (log && log->pMethods) {
+        log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &error);
+    }
+    if (error == 0) {
+        sqlite3_file_control(s->db, "main", SQLITE_FCNTL_LAST_ERRNO, &error);
+    }
+    return error;
+}
+
 bool sqlite_fail(struct sqlite *s, int code) {
-    int os_error = sqlite3_system_errno(s->db);
+    int os_error = (code & 0xFF) == SQLITE_IOERR ? last_errno(s) : 0;
     enum err err = code_of(code, os_error);
     s->was_busy = err == ERR_TIMEOUT;
     struct error *e = &s->rows.err;
     if (err == ERR_TIMEOUT) {
         error_set(e, err, "another program holds the lock of %s", s->path);
     } else if (err == ERR_INTERNAL_ERROR) {
-        bool by_system = (code & 0xFF) == SQLITE_IOERR && os_error;
-        error_set(e, err, "%s: %s", s->path, by_system ? strerror(os_error) : sqlite3_errstr(code));
+        error_set(e, err, "%s: %s", s->path, os_error ? strerror(os_error) : sqlite3_errstr(code));
     } else {
         error_set(e, err, "%s (%s)", err_sentence(err), s->path);
     }
@@ -133,6 +147,11 @@ static bool read_version(struct sqlite *s) {
     return true;
 }
 
+/* In one transaction: another process may be making the file, and half of it would look like nobody's. */
+static bool read_version_alone(struct sqlite *s) {
+    return execute(s, "BEGIN") && read_version(s) && execute(s, "COMMIT");
+}
+
 static bool configure(struct sqlite *s, bool relaxed) {
     sqlite3_extended_result_codes(s->db, 1);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_LOOKASIDE, NULL, LOOKASIDE_SLOT, LOOKASIDE_SLOTS);
@@ -157,7 +176,8 @@ struct rows *rows_sqlite_open(const char *path, bool relaxed, int64_t wait_until
     /* SQLite need not count its memory, under a mutex. Refused once it is in use, and then it is done. */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     int code = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-    bool ok = code == SQLITE_OK ? configure(s, relaxed) && read_version(s) : sqlite_fail(s, code);
+    bool ok =
+        code == SQLITE_OK ? configure(s, relaxed) && read_version_alone(s) : sqlite_fail(s, code);
     if (!ok) {
         *err = s->rows.err;
         sqlite_rows_free(&s->rows);

@@ -36,7 +36,7 @@ enum column {
     X(COMMIT, "COMMIT")                                                                            \
     X(ROLLBACK, "ROLLBACK")                                                                        \
     X(GET, "SELECT " COLUMNS ", created FROM rows" OF_KEY)                                         \
-    X(GET_CONTENT, "SELECT " COLUMNS ", content FROM rows" OF_KEY)                                 \
+    X(GET_CONTENT, "SELECT " COLUMNS ", CASE WHEN length <= ?4 THEN content END FROM rows" OF_KEY) \
     X(SCAN, "SELECT " COLUMNS ", name FROM rows"                                                   \
             " WHERE kind = ?1 AND parent = ?2 AND name >= ?3 ORDER BY name")                       \
     X(PUT, "INSERT OR REPLACE INTO rows (kind, parent, name, " COLUMNS ", created, content)"       \

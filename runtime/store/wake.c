@@ -30,7 +30,13 @@ struct wake {
 
 static int open_file(const char *path) {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct stat st;
     if (fd < 0) {
+        return -1;
+    }
+    if (fstat(fd, &st) != 0 || st.st_uid != geteuid()) {
+        close(fd);
+        errno = EPERM;
         return -1;
     }
     /* Room on the disk now, since a mapped page without any kills whoever writes to it. */
@@ -61,6 +67,7 @@ static enum err code_of(int error) {
     case EDQUOT:
     case EFBIG:
         return ERR_STORE_FULL;
+    case EPERM: /* it is another user's */
     case ELOOP: /* a symbolic link that somebody has laid there */
         return ERR_STORE_FOREIGN;
     default:
@@ -130,6 +137,9 @@ void wake_raise(struct wake *wake, uint64_t slots) {
     for (uint64_t left = slots; left; left &= left - 1) {
         atomic_fetch_add(&wake->page->counters[__builtin_ctzll(left)], 1);
     }
+}
+
+void wake_tell(struct wake *wake, uint64_t slots) {
     atomic_store(&wake->page->announced, 0);
     if (wake->mapped && slots) {
         ring(wake, bits_of(slots));
@@ -148,6 +158,7 @@ void wake_settle(struct wake *wake) {
     uint64_t slots = atomic_load(&wake->page->announced);
     if (slots) {
         wake_raise(wake, slots);
+        wake_tell(wake, slots);
     }
 }
 

@@ -9,7 +9,8 @@
  *     wake_settle     raises what a writer before us announced and did not come to raise
  *     wake_announce   these slots
  *     ... commit ...
- *     wake_raise      the same slots, whether the commit went well or not
+ *     wake_raise      the slots of each write, so that a count grows by one for each, and
+ *     wake_tell       all of them, whether the commit went well or not
  *
  * In the file: a word that all sleepers sleep on, the bell, at 0; their number, at 4; the slots announced, at 8; the counters
  * from 64 on. A file of zeros is a good one. It holds nothing that matters: who finds it gone makes a new
@@ -41,6 +42,7 @@ uint64_t wake_places(const char *container, const char *prefix);
 /* Grows when a slot of the mask is raised. */
 uint64_t wake_count(const struct wake *wake, uint64_t slots);
 void wake_raise(struct wake *wake, uint64_t slots);
+void wake_tell(struct wake *wake, uint64_t slots); /* ends what was announced, wakes the sleepers */
 void wake_announce(struct wake *wake, uint64_t slots);
 bool wake_is_announced(const struct wake *wake);
 void wake_settle(struct wake *wake); /* only with the store's lock */

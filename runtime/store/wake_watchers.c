@@ -14,7 +14,8 @@ struct watchers {
     struct wake *wake;
     struct wakeup wakeup;
     struct alarm alarm;
-    struct store_watch *first;
+    struct store_watch *first; /* who wait */
+    struct store_watch *due;   /* who are about to be told, the one that waits longest first */
     int64_t (*look)(void *arg);
     void *arg;
     int64_t version_seen; /* at the last look, like count_seen */
@@ -37,27 +38,42 @@ static bool has_changed(struct watchers *ws, const struct store_watch *watch) {
     return watchers_mark(ws, watch->container, watch->prefix) != watch->since;
 }
 
-static void unlink_watch(struct watchers *ws, struct store_watch *watch) {
-    for (struct store_watch **p = &ws->first; *p; p = &(*p)->next) {
-        if (*p == watch) {
-            *p = watch->next;
-            watch->next = NULL;
-            return;
+/* A watch in a list: `next`, and in `impl` the place that points to it; NULL there when it is in none. */
+static void link_watch(struct store_watch **list, struct store_watch *watch) {
+    watch->next = *list;
+    watch->impl = list;
+    if (*list) {
+        (*list)->impl = &watch->next;
+    }
+    *list = watch;
+}
+
+static void unlink_watch(struct store_watch *watch) {
+    struct store_watch **link = watch->impl;
+    if (link) {
+        *link = watch->next;
+        if (watch->next) {
+            watch->next->impl = link;
         }
+        watch->next = NULL;
+        watch->impl = NULL;
     }
 }
 
-/* A callback may remove any watch: start again after each. */
+/* First all are compared, then told one by one: a callback may add and remove any of them. */
 static void compare_all(struct watchers *ws) {
-    struct store_watch *watch = ws->first;
-    while (watch) {
+    struct store_watch *next;
+    for (struct store_watch *watch = ws->first; watch; watch = next) {
+        next = watch->next;
         if (has_changed(ws, watch)) {
-            unlink_watch(ws, watch);
-            watch->changed(watch);
-            watch = ws->first;
-        } else {
-            watch = watch->next;
+            unlink_watch(watch);
+            link_watch(&ws->due, watch);
         }
+    }
+    while (ws->due) {
+        struct store_watch *watch = ws->due;
+        unlink_watch(watch);
+        watch->changed(watch);
     }
 }
 
@@ -151,8 +167,7 @@ static void start_looking(struct watchers *ws) {
 }
 
 void watchers_add(struct watchers *ws, struct store_watch *watch) {
-    watch->next = ws->first;
-    ws->first = watch;
+    link_watch(&ws->first, watch);
     if (ws->shared) {
         sleeper_heed(ws, wake_places(watch->container, watch->prefix));
         start_looking(ws);
@@ -163,7 +178,8 @@ void watchers_add(struct watchers *ws, struct store_watch *watch) {
 }
 
 void watchers_remove(struct watchers *ws, struct store_watch *watch) {
-    unlink_watch(ws, watch);
+    (void)ws;
+    unlink_watch(watch);
 }
 
 void watchers_notice(struct watchers *ws) {

@@ -26,6 +26,7 @@ enum {
     FD_FIRST = 3, /* below are the standard streams */
     NO_FD = -1,
     EXIT_NOT_RUN = 127,
+    GUARD_SIGNAL = SIGUSR1,
     CLOSE_RANGE_TO_CLOEXEC = 4, /* CLOSE_RANGE_CLOEXEC of <linux/close_range.h>, Linux 5.11 */
 };
 
@@ -131,6 +132,52 @@ static _Noreturn void child_run(const struct launch *l) {
     child_fail(l, errno, 0);
 }
 
+/* ---- the guard: a child that ends its group when we have ended ---- */
+
+static void close_all(void) {
+    if (syscall(SYS_close_range, 0, ~0U, 0) != 0) {
+        long most = sysconf(_SC_OPEN_MAX);
+        for (int fd = 0; fd < most; fd++) {
+            close(fd);
+        }
+    }
+}
+
+/* All signals are blocked, so that one for the group does not end it. */
+static _Noreturn void guard_run(pid_t group, pid_t parent) {
+    sigset_t due;
+    sigemptyset(&due);
+    sigaddset(&due, GUARD_SIGNAL);
+    if (setpgid(0, group) != 0) {
+        _exit(EXIT_NOT_RUN); /* the group has ended already */
+    }
+    prctl(PR_SET_PDEATHSIG, GUARD_SIGNAL);
+    close_all(); /* above all the pipes of the command, whose ends somebody waits for */
+    while (getppid() == parent) {
+        sigwaitinfo(&due, NULL);
+    }
+    kill(0, SIGKILL);
+    _exit(EXIT_NOT_RUN);
+}
+
+/* Without a guard, where there can be no more processes, only the child itself ends with us. */
+static void guard_start(struct process *p, pid_t parent) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        guard_run(p->pid, parent);
+    }
+    p->guard = pid > 0 ? pid : 0;
+}
+
+static void guard_end(struct process *p) {
+    if (p->guard == 0) {
+        return;
+    }
+    kill(p->guard, SIGKILL);
+    while (waitid(P_PID, (id_t)p->guard, NULL, WEXITED) != 0 && errno == EINTR) {}
+    p->guard = 0;
+}
+
 /* ---- start ---- */
 
 static int stream_open(struct process *p, struct launch *l, int i) {
@@ -172,14 +219,16 @@ static int process_fork(struct process *p, const struct launch *l) {
     if (pid == 0) {
         child_run(l);
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (pid < 0) {
-        return -error;
+    if (pid > 0) {
+        setpgid(pid, pid); /* here too: a kill of the group must not come before the group */
+        p->pid = pid;
+        p->foreground = l->foreground;
+        if (l->options->guarded) {
+            guard_start(p, l->parent);
+        }
     }
-    setpgid(pid, pid); /* here too: a kill of the group must not come before the group */
-    p->pid = pid;
-    p->foreground = l->foreground;
-    return 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return pid < 0 ? -error : 0;
 }
 
 static void process_ready(struct watch *watch, int events);
@@ -249,6 +298,7 @@ static void process_reap(struct process *p) {
     memset(&info, 0, sizeof info);
     kill(-p->pid, SIGKILL);
     while (waitid(P_PID, (id_t)p->pid, &info, WEXITED) != 0 && errno == EINTR) {}
+    guard_end(p);
     process_read_end(p, &info);
     terminal_take_back(p);
     p->pid = 0;
@@ -293,6 +343,7 @@ void process_release(struct process *p) {
         if (process_await_end(p)) {
             process_reap(p);
         } else { /* stuck in the kernel: it is dead, and init's as soon as we are */
+            guard_end(p);
             p->pid = 0;
             watch_stop(p->world, &p->watch);
             world_release(p->world);

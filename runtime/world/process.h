@@ -44,6 +44,7 @@ struct process_options {
     int passed[PROCESS_PASSED_MAX];
     size_t passed_count;
     bool foreground; /* on a terminal that is ours its group becomes the one that Ctrl-C reaches */
+    bool guarded;    /* what it starts ends with us too, not only the child itself */
 };
 
 enum process_result { PROCESS_EXITED, PROCESS_KILLED, PROCESS_NOT_RUN };
@@ -56,7 +57,8 @@ struct process_end {
 
 struct process {
     struct world *world;
-    pid_t pid; /* 0: not started, or its end was seen */
+    pid_t pid;   /* 0: not started, or its end was seen */
+    pid_t guard; /* 0: none */
     int pidfd;
     bool foreground;        /* the terminal is lent to it */
     struct pipe_end report; /* the child writes here why it could not run */

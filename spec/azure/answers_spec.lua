@@ -96,6 +96,10 @@ describe("a list", function()
     for item in store:container("fine-list"):list() do assert.equal('"0x1"', item.etag) end
   end))
 
+  it("may hold names that XML cannot, encoded", run(function(store)
+    for item in store:container("encoded-list"):list() do assert.equal("a\vb%%7", item.name) end
+  end))
+
   it("that is cut short, empty, of another kind or no XML at all is no list", run(function(store)
     for _, word in ipairs { "cut-xml", "no-xml", "other-xml", "empty-list", "nameless" } do
       local err = list(store, word)

@@ -63,6 +63,16 @@ describe("a barrier over Azure", function()
     assert.equal("5", items["d7/times/startup.gate"].metadata.synod_parties)
   end)
 
+  it("is what scripts/startup-barrier.lua does, unchanged", function()
+    local output, code = sh.run("$SYNOD run -n 3 --store azure scripts/startup-barrier.lua 0.3", {
+      env = { AZURE_STORAGE_CONNECTION_STRING = azurite.lenient(), SYNOD_STORE = "" },
+    })
+    assert.equal(0, code, output)
+    for ordinal = 0, 2 do
+      assert.matches(("startup-barrier_IN_%d | all 3 are ready"):format(ordinal), output, 1, true)
+    end
+  end)
+
   it("counts the flags of the official client, which may also be the last to come", function()
     run(function(store)
       local container = azurite.fresh("flags")

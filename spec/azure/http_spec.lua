@@ -151,15 +151,27 @@ describe("synod.http", function()
     end, { clock = "virtual" })
   end)
 
-  it("goes through the proxy of the environment", function()
+  it("goes through the proxy of the environment, but not to this machine itself", function()
     local script = folder:write("proxy.lua", [[
       local synod = require "synod"
-      for _, url in ipairs { "http://name.example/a/echo", ... } do print((select(3, synod.http { url = url }))) end
+      for _, url in ipairs { "http://name.example/a/echo", (...), "http://name.example/b/echo" } do
+        local _, _, body = synod.http { url = url }
+        print(body)
+      end
     ]])
-    local env = { http_proxy = "http://127.0.0.1:" .. server.port, no_proxy = "127.0.0.1" }
+    local env = { http_proxy = "http://127.0.0.1:" .. server.port }
     local output = sh.run(("$SYNOD run %s %secho"):format(sh.quote(script), base), { env = env })
     assert.truthy(output:find("GET http://name.example/a/echo HTTP/1.1\r\n", 1, true), output)
     assert.truthy(output:find("GET /echo HTTP/1.1\r\n", 1, true), output)
+    assert.truthy(output:find("GET http://name.example/b/echo HTTP/1.1\r\n", 1, true), output)
+  end)
+
+  it("says that it may have been the proxy who refused", function()
+    local script = folder:write("refused.lua",
+      [[print(select(2, require("synod").http { url = "http://name.example/" }).message)]])
+    local env = { http_proxy = "http://127.0.0.1:1" }
+    assert.equal("name.example, or the proxy of the environment, refuses connections\n",
+      (sh.run("$SYNOD run " .. sh.quote(script), { env = env })))
   end)
 
   it("lets other tasks run meanwhile", run(function()
@@ -259,6 +271,42 @@ describe("synod.http", function()
     for _ = 1, 3 do -- ::1 refuses first, where the name has it
       assert.equal(200, (synod.http { url = ("http://localhost:%d/ok"):format(server.port), timeout = 2 }))
     end
+  end))
+
+  it("keeps its head with hundreds of all kinds at once, many given up", run(function()
+    local words = { "ok", "late", "slow", "drip", "reset", "close", "half", "half-head", "smtp", "last", "once",
+      "to-ok", "round", "repeated", "many-headers", "echo" }
+    local methods = { "GET", "HEAD", "PUT", "DELETE" }
+    math.randomseed(7)
+    local tasks, ended = {}, 0
+    for i = 1, 600 do
+      local options = { method = methods[math.random(#methods)], timeout = math.random() * 0.6 }
+      local word = words[math.random(#words)]
+      tasks[i] = synod.spawn(function()
+        local status, err = get(word, options)
+        assert(status or err.code)
+        ended = ended + 1
+      end)
+      if math.random(2) == 1 then
+        local task = tasks[i]
+        synod.spawn(function()
+          synod.sleep(math.random() * 0.05)
+          task:cancel("enough")
+        end)
+      end
+      if i % 50 == 0 then synod.sleep(0.02) end
+    end
+    local cancelled = 0
+    for i = 1, #tasks do
+      local _, err = tasks[i]:join(5)
+      if err then
+        assert.equal("Cancelled", err.code)
+        cancelled = cancelled + 1
+      end
+    end
+    assert.equal(600, ended + cancelled)
+    assert.is_true(ended > 300 and cancelled > 10, ended .. " ended")
+    assert.equal(200, (get("ok")))
   end))
 
   it("leaves nothing behind when a run ends with requests on the way", function()

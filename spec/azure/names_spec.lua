@@ -42,7 +42,8 @@ describe("a name server that hangs for 30 s", function()
 
   local function preloaded(script)
     -- Only the program itself is preloaded. The sanitizer, when there is one, need not come first for this.
-    local env = "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 LD_PRELOAD=" .. sh.quote(library)
+    local env = "http_proxy= https_proxy= all_proxy= ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 "
+      .. "LD_PRELOAD=" .. sh.quote(library)
     return sh.run((script:gsub("@", env)), { dir = folder.path, timeout = 20 })
   end
 

@@ -59,6 +59,18 @@ describe("synod store", function()
     assert.matches("\nlease_state +available\nlease_status +unlocked\nmetadata k +v\netag ", output)
   end)
 
+  it("makes the container of a blob where it is told to", function()
+    local output, code = run([[
+      printf 1 | $SYNOD store put flags/a --create && printf 2 | $SYNOD store put flags/b --create &&
+      $SYNOD store get flags/a && $SYNOD store get flags/b]])
+    assert.same({ "12", 0 }, { output, code })
+  end)
+
+  it("refuses a file that no blob can hold", function()
+    local output, code = run("truncate -s 257M big && $SYNOD store put flags/big big --create")
+    assert.same({ "synod: big is larger than 256 MiB, which is all that a blob may hold\n", 1 }, { output, code })
+  end)
+
   it("keeps to conditions", function()
     local output, code = run(CREATE .. [[
       $SYNOD store put flags/a --if-none-match '*' </dev/null &&

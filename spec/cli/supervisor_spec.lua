@@ -230,9 +230,9 @@ describe("synod run -n", function()
       local synod = require "synod"
       synod.on("stopping", function() print("stopping") synod.sleep(60) end)
       print "up"
-      synod.exec { "sleep", "4711" }
+      synod.exec { "sleep", ... }
     ]], [[
-      $SYNOD run -n 2 "$DIR/x.lua" >"$DIR/out" 2>&1 & synod=$!
+      $SYNOD run -n 2 "$DIR/x.lua" 4711.$$ >"$DIR/out" 2>&1 & synod=$!
       while [ "$(grep -cs up "$DIR/out")" != 2 ]; do sleep 0.01; done
       kill -INT $synod
       while [ "$(grep -cs stopping "$DIR/out")" != 2 ]; do sleep 0.01; done
@@ -241,7 +241,7 @@ describe("synod run -n", function()
       code=$?
       sleep 0.3
       ps -eo args | grep -F "$DIR/x.lua" | grep -v grep
-      ps -eo args | grep "^sleep 4711"
+      ps -eo args | grep "^sleep 4711.$$"
       exit $code
     ]], { timeout = 20 })
     assert.equal(130, code, out)
@@ -251,16 +251,16 @@ describe("synod run -n", function()
   it("leaves no process behind when it is killed", function()
     local out = shell([[
       print "up"
-      require("synod").exec { "sleep", "4712" }
+      require("synod").exec { "sleep", ... }
     ]], [[
-      $SYNOD run -n 3 "$DIR/x.lua" >"$DIR/out" 2>&1 & synod=$!
+      $SYNOD run -n 3 "$DIR/x.lua" 4712.$$ >"$DIR/out" 2>&1 & synod=$!
       while [ "$(grep -cs up "$DIR/out")" != 3 ]; do sleep 0.01; done
-      while [ "$(ps -eo args | grep -c "^sleep 4712")" != 3 ]; do sleep 0.01; done
+      while [ "$(ps -eo args | grep -c "^sleep 4712.$$")" != 3 ]; do sleep 0.01; done
       kill -KILL $synod
       wait $synod 2>/dev/null
       sleep 0.3
       ps -eo args | grep -F "$DIR/x.lua" | grep -v grep
-      ps -eo args | grep "^sleep 4712"
+      ps -eo args | grep "^sleep 4712.$$"
       true
     ]], { timeout = 20 })
     assert.equal("", out)
@@ -286,6 +286,17 @@ describe("synod run -n", function()
     ]], [[ exec $SYNOD run -n 1 --store "]] .. url .. [[" "$DIR/x.lua" ]])
     assert.equal(0, code, out)
     assert.equal("x_IN_0 | done\n", out)
+  end)
+
+  it("lets commands of instances see it with --pass-credentials only", function()
+    local url = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;BlobEndpoint=http://127.0.0.1:1/a"
+    local lua = [[io.write(require("synod").exec { "sh", "-c", "env; cat /proc/self/fd/[3-9] 2>&1" }.stdout)]]
+    local script = [[ exec $SYNOD run -n 1 %s --store "]] .. url .. [[" "$DIR/x.lua" ]]
+    local hidden = shell(lua, script:format(""))
+    assert.is_nil(hidden:find("c2VjcmV0", 1, true))
+    assert.is_nil(hidden:find("SYNOD_STORE", 1, true))
+    local shown = shell(lua, script:format("--pass-credentials"))
+    assert.truthy(shown:find("x_IN_0 | SYNOD_STORE=" .. url .. "\n", 1, true), shown)
   end)
 
   it("gives up its output's reader quietly", function()

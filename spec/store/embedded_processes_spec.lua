@@ -46,6 +46,23 @@ local function until_file(folder, name)
 end
 
 describe("many processes on one file", function()
+  -- Chance decides who sees the file half made: of ten runs without the transaction around the look, nine fail.
+  it("open it while one of them is making it", function()
+    local folder <close> = place({
+      ["open.lua"] = [[
+        for i = 1, 80 do
+          local at = tonumber(arg[1]) + i * 0.03
+          while synod.now() < at do end -- all at one instant
+          local store <close> = assert(synod.open(("embedded:%d.db"):format(i)))
+        end]],
+    })
+    local output, code = folder.run([[
+      start=$(awk '{ print $1 + 0.3 }' /proc/uptime)
+      for i in 1 2 3 4 5 6 7 8; do $RUN open.lua $start & pids="$pids $!"; done
+      for pid in $pids; do wait $pid || exit 1; done]])
+    assert.same({ "", 0 }, { output, code })
+  end)
+
   for _, query in ipairs { "", "?relaxed" } do
     it("lose nothing that was acknowledged when they are killed" .. query, function()
       local folder <close> = place({

@@ -87,6 +87,16 @@ describe("the embedded store's file", function()
     end)
   end)
 
+  it("may have any name and lie anywhere below the current folder", function()
+    local folder <close> = sh.folder()
+    folder:write("x.lua", "assert(require('synod').store:container('flags'):create())")
+    for _, name in ipairs { ":memory:", "file:x", "plain", "a/b c/s.db", "./x", "%20" } do
+      local output, code = sh.run([[SYNOD=$(readlink -f $SYNOD); cd $DIR && $SYNOD run --store "embedded:$NAME" x.lua &&
+        sqlite3 "$DIR/$NAME" "SELECT name FROM containers"]], { dir = folder.path, env = { NAME = name } })
+      assert.same({ "flags\n", 0 }, { output, code }, name)
+    end
+  end)
+
   it("can be read by a person", function()
     with_store(function(store, folder)
       local c = store:container "flags"
@@ -162,6 +172,22 @@ describe("the embedded store's file", function()
       for i = 1, 3000 do assert(c:blob("b" .. i % 10):put(("x"):rep(2000))) end -- longer than the log may get
       assert.equal(2000, c:blob("b5"):head().length)
     end, { query = "?relaxed" })
+  end)
+
+  it("raises the mark with each write, also with those that are put on the disk together", function()
+    with_store(function(store)
+      local c = store:container "flags"
+      assert(c:create())
+      local place = { container = "flags", prefix = "deployment/" }
+      local before, tasks = store:mark(place), {}
+      for i = 1, 50 do
+        tasks[i] = core.spawn(function() return assert(c:blob("deployment/" .. i):put "x") end)
+      end
+      for _, task in ipairs(tasks) do assert(task:join()) end
+      assert.equal(before + 50, store:mark(place))
+      assert.equal("ContainerNotFound", select(2, store:container("none"):blob("deployment/1"):put "x").code)
+      assert.equal(before + 50, store:mark(place))
+    end)
   end)
 
   it("keeps its log short however much is written", function()
@@ -313,6 +339,13 @@ describe("an open store", function()
         count = count + 1
       end
       print("kept: " .. tostring(count == done and done > 3))
+      local tasks, many = {}, 0 -- writes that stand in line together: each has its own answer
+      for i = 1, 40 do
+        tasks[i] = synod.spawn(function() return c:blob("m" .. i):put(("x"):rep(i % 4 == 0 and 30000 or 10)) ~= nil end)
+      end
+      for _, task in ipairs(tasks) do if task:join() then many = many + 1 end end
+      for _ in c:list { prefix = "m" } do many = many - 1 end
+      print("each: " .. many)
       os.execute("rm " .. arg[1])
       print("goes on: " .. tostring((c:blob("more"):put(("x"):rep(50000))) ~= nil))]])
     local output, code = on_small_disk(folder, [[dd if=/dev/zero of=$DIR/disk/fill bs=1k count=2000 2>/dev/null;
@@ -321,7 +354,25 @@ describe("an open store", function()
     assert.matches("refused: [^\n]*StoreFull", output)
     assert.matches("free some space", output)
     assert.matches("kept: true", output)
+    assert.matches("each: 0", output)
     assert.matches("goes on: true", output)
+  end)
+
+  it("says the same when a limit on the size of files is reached", function()
+    local folder <close> = sh.folder()
+    folder:write("x.lua", [[
+      local c = require("synod").store:container "flags"
+      assert(c:create())
+      local done, err = 0, nil
+      repeat
+        local ok, why = c:blob("b" .. done):put(("x"):rep(5000))
+        if ok then done = done + 1 else err = why end
+      until err or done == 100
+      for _ in c:list() do done = done - 1 end
+      print(err and err.code, done)]])
+    local output, code = sh.run("ulimit -f 200; trap '' XFSZ; $SYNOD run --store embedded:$DIR/s.db $DIR/x.lua",
+      { dir = folder.path })
+    assert.same({ "StoreFull\t0\n", 0 }, { output, code })
   end)
 
   it("answers at the deadline though the disk stands still in the middle of a write", function()

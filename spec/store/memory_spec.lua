@@ -106,6 +106,31 @@ describe("the store in memory", function()
     end)
   end)
 
+  it("wakes those whose place has changed, in the order in which they came, and leaves the others", function()
+    run(function(container, store)
+      local woken, tasks = {}, {}
+      for i = 1, 3000 do
+        tasks[i] = core.spawn(function()
+          local place = i % 3 == 0 and "elsewhere/" or "here, all of them/"
+          local changed = store:changed { container = "abc", prefix = place, timeout = 60 }
+          woken[#woken + 1] = changed and i or -i
+          if i == 7 then tasks[8]:cancel() end -- woken already: its result stays
+          if i == 7 then tasks[9]:cancel() end -- it waits elsewhere
+        end)
+      end
+      core.sleep(1)
+      container:blob("here, all of them/1"):put ""
+      core.sleep(1)
+      assert.equal(2000, #woken)
+      for n = 1, #woken - 1 do assert.is_true(woken[n] > 0 and woken[n] < woken[n + 1]) end
+      container:blob("elsewhere/1"):put ""
+      core.sleep(0)
+      assert.equal(2999, #woken)
+      assert.equal(2, core.now())
+      assert.equal("Cancelled", select(2, tasks[9]:join()).code)
+    end)
+  end)
+
   it("appends to one blob as often as the service allows", function()
     run(function(container)
       local b = container:blob "log"

@@ -77,7 +77,7 @@ end
 function azurite.sdk(...)
   local words = { "node", "spec/support/sdk.js" }
   for _, word in ipairs { ... } do words[#words + 1] = sh.quote(word) end
-  local env = { AZURE_STORAGE_CONNECTION_STRING = azurite.lenient() }
+  local env = { AZURE_STORAGE_CONNECTION_STRING = azurite.lenient(), NO_PROXY = "127.0.0.1,localhost" }
   local output, code = sh.run(table.concat(words, " "), { env = env })
   assert(code == 0, output)
   local lines = {}

@@ -24,6 +24,7 @@ const BOMB = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY
 
 const WORDS = {
   "fine-list": answer("200 OK", XML, LIST),
+  "encoded-list": answer("200 OK", XML, LIST.replace("<Name>a", '<Name Encoded="true">a%0Bb%25%7')),
   "ok": answer("200 OK", OURS, "hello"),
   "cut-xml": answer("200 OK", XML, LIST.slice(0, 120)),
   "no-xml": answer("200 OK", XML, "this is no XML at all"),

@@ -5,6 +5,7 @@
 //   sign KEY TEXT         the signature of a text
 "use strict";
 
+globalThis.crypto ??= require("crypto").webcrypto; // Node 18 has it, but not there
 const { BlobServiceClient, StorageSharedKeyCredential } = require("@azure/storage-blob");
 
 async function main([what, ...args]) {
