@@ -372,6 +372,10 @@ static bool is_integer(const struct edm_value *v) {
     return v->type == EDM_INT32 || v->type == EDM_INT64;
 }
 
+static bool is_number(const struct edm_value *v) {
+    return is_integer(v) || v->type == EDM_DOUBLE;
+}
+
 static int compare(const struct edm_value *a, const struct edm_value *b) {
     if (is_integer(a) && b->type == EDM_DOUBLE) {
         return compare_mixed(a->integer, b->number);
@@ -401,7 +405,7 @@ static bool comparison_holds(const struct filter *f, const struct entity *e) {
     }
     int order = compare(&a, &b);
     if (order == UNORDERED) {
-        return f->order == ORDER_NE && a.type == EDM_DOUBLE && b.type == EDM_DOUBLE;
+        return f->order == ORDER_NE && is_number(&a) && is_number(&b); /* one is no number at all */
     }
     switch (f->order) {
     case ORDER_EQ:
