@@ -71,11 +71,8 @@ function azurite.lenient()
   return azurite.string_for(start("--skipApiVersionCheck").ports)
 end
 
---- Runs the official JavaScript client against the lenient server: the lines that it prints.
----@param ... string
----@return string[]
-function azurite.sdk(...)
-  local words = { "node", "spec/support/sdk.js" }
+local function run_client(script, ...)
+  local words = { "node", script }
   for _, word in ipairs { ... } do words[#words + 1] = sh.quote(word) end
   local env = { AZURE_STORAGE_CONNECTION_STRING = azurite.lenient(), NO_PROXY = "127.0.0.1,localhost" }
   local output, code = sh.run(table.concat(words, " "), { env = env })
@@ -83,6 +80,20 @@ function azurite.sdk(...)
   local lines = {}
   for line in output:gmatch("[^\n]+") do lines[#lines + 1] = line end
   return lines
+end
+
+--- Runs the official JavaScript client against the lenient server: the lines that it prints.
+---@param ... string
+---@return string[]
+function azurite.sdk(...)
+  return run_client("spec/support/sdk.js", ...)
+end
+
+--- The same with the client of tables.
+---@param ... string
+---@return string[]
+function azurite.sdk_tables(...)
+  return run_client("spec/support/sdk_tables.js", ...)
 end
 
 return azurite

@@ -22,7 +22,35 @@ const LIST = '\ufeff<?xml version="1.0" encoding="utf-8"?><EnumerationResults><B
 const BOMB = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
   + "<EnumerationResults><Blobs><Blob><Name>&b;</Name></Blob></Blobs></EnumerationResults>";
 
+const JSON_TYPE = { ...OURS, "Content-Type": "application/json;odata=minimalmetadata" };
+const page = (...entities) => answer("200 OK", JSON_TYPE, `{"value":[${entities.join(",")}]}`);
+const entity = (text) => `{"PartitionKey":"p","RowKey":"r","Timestamp":"2026-01-02T03:04:05Z"${text ? "," + text : ""}}`;
+const refusal = (status, code) => answer(status, JSON_TYPE,
+  `{"odata.error":{"code":"${code}","message":{"lang":"en-US","value":"Said so.\\nRequestId:1"}}}`);
+
 const WORDS = {
+  "JsonFine()": page(entity('"n@odata.type":"Edm.Int64","n":"5","f":1.0,"i":7,"no":null,"t@odata.type":"Edm.DateTime","t":"2026-01-02T03:04:05Z"')),
+  "JsonNone()": page(),
+  "JsonCut()": page(entity('"s":"text"')).replace(/"text".*$/, '"te' + " ".repeat(8)),
+  "JsonEmpty()": answer("200 OK", JSON_TYPE, ""),
+  "JsonHtml()": answer("200 OK", JSON_TYPE, "<html></html>"),
+  "JsonList()": answer("200 OK", JSON_TYPE, "[]"),
+  "JsonOther()": answer("200 OK", JSON_TYPE, '{"value":{}}'),
+  "JsonKeyless()": page('{"PartitionKey":"p"}'),
+  "JsonType()": page(entity('"v@odata.type":"Edm.Strange","v":"x"')),
+  "JsonWrong()": page(entity('"v@odata.type":"Edm.Int64","v":"five"')),
+  "JsonNested()": page(entity('"v":{"a":1}')),
+  "JsonTwice()": page(entity('"v":1,"v":2')),
+  "JsonTime()": page(entity('"v@odata.type":"Edm.DateTime","v":"tomorrow"')),
+  "JsonBytes()": page(entity('"v@odata.type":"Edm.Binary","v":"A"')),
+  "JsonMany()": page(entity([...Array(5000).keys()].map((i) => `"p${i}":1`).join(","))),
+  "JsonDeep()": answer("200 OK", JSON_TYPE, '{"value":' + "[".repeat(100000)),
+  "JsonNul()": page('{"PartitionKey":"p","RowKey":"a\\u0000b"}'),
+  "JsonBusy()": refusal("503 Server Busy", "ServerBusy"),
+  "JsonGone()": refusal("404 Not Found", "TableNotFound"),
+  "JsonInput()": refusal("400 Bad", "InvalidInput"),
+  "JsonNew()": refusal("409 Conflict", "SomethingNew"),
+  "JsonMute()": answer("404 Not Found", JSON_TYPE, ""),
   "fine-list": answer("200 OK", XML, LIST),
   "encoded-list": answer("200 OK", XML, LIST.replace("<Name>a", '<Name Encoded="true">a%0Bb%25%7')),
   "ok": answer("200 OK", OURS, "hello"),

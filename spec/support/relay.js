@@ -1,4 +1,4 @@
-// Stands before a server at the port given, and loses the first answer to each request whose path has a part "lost-...":
+// Stands before a server at the port given, and loses the first answer to each request whose path has a part "lost-..." or "Lost...":
 // the server has carried it out, and the client does not learn of it. Ends when its standard input does.
 "use strict";
 
@@ -11,7 +11,7 @@ const seen = new Set();
 
 /* The request's line when its answer is to be lost. */
 function loses(data) {
-  const line = (/^(?:PUT|DELETE) \S*\/lost-\S*/.exec(data.toString("latin1")) || [])[0];
+  const line = (/^(?:PUT|DELETE|POST|PATCH) \S*\/(?:lost-|Lost)\S*/.exec(data.toString("latin1")) || [])[0];
   if (!line || seen.has(line)) return false;
   seen.add(line);
   return true;

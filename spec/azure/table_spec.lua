@@ -1,0 +1,186 @@
+-- Tables over HTTP: the official client as the other party, answers lost on the way, and answers that are none.
+
+local azurite = require "spec.support.azurite"
+local cjson = require "cjson"
+local core = require "synod.core"
+local servers = require "spec.support.server"
+
+describe("the official client", function()
+  local function open(fn)
+    core.main(function()
+      local store <close> = assert(core.open_store(azurite.lenient()))
+      fn(store)
+    end)
+  end
+
+  it("reads every type that synod wrote", function()
+    local name = azurite.fresh("Ours", "")
+    open(function(store)
+      local t = store:table(name)
+      assert(t:create())
+      assert(t:upsert {
+        partition = "größe", row = "日本 '1'", text = "ü\u{1F600}\n\"", whole = math.maxinteger, float = 1.5, yes = true,
+        small = core.int32(-7), at = core.time_value "2026-01-02T03:04:05.1234567Z",
+        id = core.guid "01234567-89ab-cdef-0123-456789abcdef", bytes = core.binary "\0\1\255", none = 0 / 0,
+        ["@etag"] = "own",
+      })
+    end)
+    local seen = azurite.sdk_tables("list", name)
+    assert.equal(1, #seen)
+    local value = function(kind, v) return { type = kind, value = v } end
+    local e = cjson.decode(seen[1])
+    assert.same({
+      partitionKey = "größe", rowKey = "日本 '1'", text = value("String", "ü\u{1F600}\n\""),
+      whole = value("Int64", "9223372036854775807"), float = value("Double", "1.5"), yes = value("Boolean", "true"),
+      small = value("Int32", "-7"), at = value("DateTime", "2026-01-02T03:04:05.1234567Z"),
+      id = value("Guid", "01234567-89ab-cdef-0123-456789abcdef"), bytes = value("Binary", "AAH/"),
+      none = value("Double", "NaN"),
+    }, { partitionKey = e.partitionKey, rowKey = e.rowKey, text = e.text, whole = e.whole,
+      float = e.float, yes = e.yes, small = e.small, at = e.at, id = e.id,
+      bytes = e.bytes, none = e.none })
+  end)
+
+  it("writes what synod reads, and synod writes it back unchanged", function()
+    local name = azurite.fresh("Theirs", "")
+    local theirs = {
+      partitionKey = "grün", rowKey = "a&b=c", text = "Straße",
+      whole = { type = "Int64", value = "-9223372036854775808" },
+      float = { type = "Double", value = 2.5 }, yes = false, small = { type = "Int32", value = 7 },
+      at = { type = "DateTime", value = "2026-01-02T03:04:05.1234567Z" }, partition = "another",
+      id = { type = "Guid", value = "01234567-89ab-cdef-0123-456789abcdef" },
+      bytes = { type = "Binary", value = "AAH/" },
+    }
+    azurite.sdk_tables("put", name, cjson.encode(theirs))
+    local before = azurite.sdk_tables("list", name)
+    open(function(store)
+      local t = store:table(name)
+      local e = assert(t:get("grün", "a&b=c"))
+      assert.same({ "Straße", math.mininteger, 2.5, false, "another" },
+        { e.text, e.whole, e.float, e.yes, e["@partition"] })
+      assert.equal(core.int32(7), e.small)
+      assert.equal(core.time_value "2026-01-02T03:04:05.1234567Z", e.at)
+      assert.equal(core.guid "01234567-89ab-cdef-0123-456789abcdef", e.id)
+      assert.equal(core.binary "\0\1\255", e.bytes)
+      local found = 0
+      for each in t:query { filter = "id eq guid'01234567-89ab-cdef-0123-456789abcdef' and text eq 'Straße'" } do
+        found = found + (each.row == e.row and 1 or 0)
+      end
+      assert.equal(1, found)
+      assert(t:delete(e.partition, e.row, { if_match = e.etag }))
+      assert(t:upsert(e))
+    end)
+    assert.same(before, azurite.sdk_tables("list", name))
+  end)
+
+  it("changes what synod read, which synod then does not overwrite", function()
+    local name = azurite.fresh("Both", "")
+    azurite.sdk_tables("put", name, '{"partitionKey":"p","rowKey":"r","n":1}')
+    open(function(store)
+      local t = store:table(name)
+      local e = assert(t:get("p", "r"))
+      azurite.sdk_tables("batch", name, '[["upsert",{"partitionKey":"p","rowKey":"r","n":2},"Replace"]]')
+      local _, err = t:replace({ partition = "p", row = "r", n = 3 }, { if_match = e.etag })
+      assert.equal("UpdateConditionNotSatisfied", err.code)
+      assert.equal(core.int32(2), t:get("p", "r").n)
+    end)
+  end)
+end)
+
+describe("when the first answer is lost on the way", function()
+  local relay
+
+  setup(function() relay = servers.start("spec/support/relay.js", tostring(azurite.port "Table")) end)
+  teardown(function() relay:stop() end)
+
+  local function run(fn)
+    return function()
+      core.main(function()
+        local store <close> = assert(core.open_store(azurite.string_for(relay.port)))
+        local direct <close> = assert(core.open_store(azurite.connection_string()))
+        local name = azurite.fresh("Lost", "")
+        assert(direct:table(name):create())
+        fn(store:table(name), store, direct:table(name))
+      end)
+    end
+  end
+
+  it("an insert has happened once, and is known to be ours", run(function(t, store)
+    local written = assert(t:insert { partition = "p", row = "r", n = 1 })
+    assert.equal(2, store:usage().InsertEntity)
+    assert.equal(t:get("p", "r").etag, written.etag)
+    assert.equal("EntityAlreadyExists", select(2, t:insert { partition = "p", row = "r", n = 1 }).code)
+  end))
+
+  it("a conditional merge and replace have happened once", run(function(t, store, direct)
+    local first = assert(direct:insert { partition = "p", row = "r", n = 1 })
+    local second = assert(t:merge({ partition = "p", row = "r", n = 2 }, { if_match = first.etag }))
+    local third = assert(t:replace({ partition = "p", row = "r", n = 3 }, { if_match = second.etag }))
+    assert.equal(direct:get("p", "r").etag, third.etag)
+    assert.same({ 2, 2 }, { store:usage().MergeEntity, store:usage().UpdateEntity })
+  end))
+
+  it("a delete has happened, an upsert happens again", run(function(t, _, direct)
+    assert(direct:insert { partition = "p", row = "r" })
+    assert.is_true(t:delete("p", "r"))
+    assert(t:upsert { partition = "p", row = "s", n = 1 })
+    assert.equal(1, direct:get("p", "s").n)
+  end))
+end)
+
+describe("a server that is no table service", function()
+  local server
+  setup(function() server = servers.start("spec/support/odd_server.js") end)
+  teardown(function() server:stop() end)
+
+  --- All entities of a table of that name, or the err; tried once.
+  local function ask(name)
+    return core.main(function()
+      local store <close> = assert(core.open_store(azurite.string_for(server.port)))
+      local list = {}
+      local ok, err = pcall(function()
+        for each in store:table(name):query { retries = 0 } do list[#list + 1] = each end
+      end)
+      return ok and list or nil, err
+    end)
+  end
+
+  it("is told from one that is", function()
+    local list = assert(ask "JsonFine")
+    local e = list[1]
+    assert.same({ 5, "float", core.int32(7), nil, core.time_value "2026-01-02T03:04:05Z", e.t },
+      { e.n, math.type(e.f), e.i, e.no, e.t, e.timestamp })
+    assert.same({}, (ask "JsonNone"))
+  end)
+
+  for _, name in ipairs {
+    "JsonCut", "JsonEmpty", "JsonHtml", "JsonList", "JsonOther", "JsonKeyless", "JsonType", "JsonWrong", "JsonNested",
+    "JsonTwice", "JsonTime", "JsonBytes", "JsonMany", "JsonDeep", "JsonNul",
+  } do
+    it("answers " .. name, function()
+      local list, err = ask(name)
+      assert.is_nil(list)
+      assert.equal("BadAnswer", err.code)
+      assert.matches("an answer in JSON is malformed", err.message, 1, true)
+    end)
+  end
+
+  it("refuses in its own words", function()
+    local codes = {}
+    for _, name in ipairs { "JsonBusy", "JsonGone", "JsonInput", "JsonNew", "JsonMute" } do
+      local _, err = ask(name)
+      codes[#codes + 1] = ("%s %d %s"):format(err.code, err.status, tostring(err.retryable))
+    end
+    assert.same({ "ServerBusy 503 true", "TableNotFound 404 false", "InvalidInput 400 false", "SomethingNew 409 false",
+      "ResourceNotFound 404 false" }, codes)
+    assert.matches("Said so.", select(2, ask "JsonInput").message, 1, true)
+  end)
+
+  it("gets a wrong key, and refuses it", function()
+    core.main(function()
+      local store <close> = assert(core.open_store(azurite.connection_string("YWJj")))
+      local ok, err = store:table("Any"):create()
+      assert.is_nil(ok)
+      assert.same({ "Unauthorized", 403 }, { err.code, err.status })
+    end)
+  end)
+end)
