@@ -15,7 +15,8 @@
 
 enum {
     JSON_ERROR_MESSAGE_MAX = 1024,
-    JSON_PROPERTIES_MAX = 1024, /* of one entity; the service has fewer, an emulator may not count */
+    JSON_PROPERTIES_MAX =
+        1024, /* of one entity; the service has fewer, an emulator may not count */
     JSON_ENTITY_MAX =
         16 * 1024 * 1024, /* bytes of one entity's text: escapes may take six for one */
 };
