@@ -103,9 +103,9 @@ static int cursor_ask(lua_State *L, struct vm *vm, struct cursor *c) {
         req->marker = call_copy(L, call, marker, strlen(marker));
     }
     drop_page(c);
-    c->page = call;
     struct task *task = task_running(vm);
-    bool wait = call_begin(c->store, call, task);
+    bool wait = call_begin(L, c->store, call, task);
+    c->page = call;
     if (!wait && task_may_skip_park(vm)) {
         return cursor_turn(L, c);
     }
