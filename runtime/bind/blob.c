@@ -199,6 +199,8 @@ void bind_blob(lua_State *L, struct vm *vm) {
                                          {"head", container_head},
                                          {"set_metadata", container_set_metadata},
                                          {"blob", container_blob},
+                                         {"lease", container_lease},
+                                         {"break_lease", container_break_lease},
                                          {"list", container_list},
                                          {NULL, NULL}};
     static const luaL_Reg BLOB[] = {{"put", blob_put},
@@ -207,6 +209,8 @@ void bind_blob(lua_State *L, struct vm *vm) {
                                     {"delete", blob_delete},
                                     {"set_metadata", blob_set_metadata},
                                     {"append", blob_append},
+                                    {"lease", blob_lease},
+                                    {"break_lease", blob_break_lease},
                                     {NULL, NULL}};
     static const luaL_Reg META[] = {{"__tostring", place_tostring}, {NULL, NULL}};
     static const luaL_Reg FUNCTIONS[] = {{"name_fault", l_name_fault}, {NULL, NULL}};

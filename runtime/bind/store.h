@@ -21,6 +21,7 @@
 #define STORE_TYPE "synod.Store"
 #define CONTAINER_TYPE "synod.Container"
 #define BLOB_TYPE "synod.Blob"
+#define LEASE_TYPE "synod.Lease"
 
 struct change_wait;
 
@@ -62,10 +63,22 @@ const char *call_copy(lua_State *L, struct store_call *call, const char *data, s
  * props for the rest; nil, err when it was refused. */
 int call_run(lua_State *L, struct vm *vm, struct bound_store *store, struct store_call *call);
 
+/* The same; when the task is cancelled, `cancel` is called with the call: to abandon it, or to see to it
+ * from then on (call->done and owner are set anew). */
+int call_run_with(lua_State *L, struct vm *vm, struct bound_store *store, struct store_call *call,
+                  void (*cancel)(struct bound_store *store, struct store_call *call));
+
 /* For calls whose results are pushed elsewhere: starts the loose call, which is its caller's from now
  * on. True: the task will be woken when it is finished; false: it is finished already. */
 bool call_begin(lua_State *L, struct bound_store *store, struct store_call *call,
                 struct task *task);
+
+/* lease.c: the results of a lease call; its object, or what it is asked for, is at 1. */
+int push_lease_results(lua_State *L, const struct store_call *call);
+int blob_lease(lua_State *L);
+int blob_break_lease(lua_State *L);
+int container_lease(lua_State *L);
+int container_break_lease(lua_State *L);
 
 /* container:list and store:containers: see store_list.c. */
 int container_list(lua_State *L);
@@ -89,7 +102,12 @@ void call_options(lua_State *L, int arg, const struct call_option *known, struct
 /* Each with timeout, try_timeout and retries, and with the conditions that the service takes there. */
 extern const struct call_option READ_OPTIONS[], GET_OPTIONS[], PUT_OPTIONS[], APPEND_OPTIONS[],
     CREATE_OPTIONS[], LIST_OPTIONS[], CONTAINER_READ_OPTIONS[], CONTAINER_WRITE_OPTIONS[],
-    CONTAINER_DELETE_OPTIONS[];
+    CONTAINER_DELETE_OPTIONS[], LEASE_OPTIONS[], CONTAINER_LEASE_OPTIONS[], ACQUIRE_OPTIONS[],
+    CONTAINER_ACQUIRE_OPTIONS[];
+
+/* The lease id at `index`, in the form in which the stores compare them; raises when it is none. `whose`
+ * begins the message. */
+const char *check_lease_id(lua_State *L, int index, struct store_call *call, const char *whose);
 
 /* The table at `arg` becomes the request's metadata. */
 void call_metadata(lua_State *L, int arg, struct store_call *call);

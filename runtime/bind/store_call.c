@@ -9,6 +9,7 @@
 struct waiting {
     struct bound_store *store;
     struct task *task; /* NULL while the call is being started */
+    void (*cancel)(struct bound_store *store, struct store_call *call); /* NULL: abandon it */
 };
 
 void call_drop(struct store_call **left) {
@@ -141,13 +142,20 @@ int push_call_error(lua_State *L, const struct store_call *call) {
     } else if (req->name) {
         target = lua_pushfstring(L, "%s/%s", req->container, req->name);
     }
-    return bind_fail(L, &call->reply.err, verb_phrase(req->verb), target);
+    return bind_fail(L, &call->reply.err, request_phrase(req), target);
+}
+
+static bool is_lease(const struct store_request *req) {
+    return req->verb == VERB_BLOB_LEASE || req->verb == VERB_CONTAINER_LEASE;
 }
 
 static int push_results(lua_State *L, struct store_call *call) {
     enum err code = call->reply.err.code;
     if (call->req.verb >= VERB_TABLE_CREATE) {
         return push_table_results(L, call);
+    }
+    if (is_lease(&call->req)) {
+        return code == ERR_OK ? push_lease_results(L, call) : push_call_error(L, call);
     }
     switch (call->req.verb) {
     case VERB_CONTAINER_CREATE:
@@ -187,10 +195,21 @@ static int call_results(lua_State *L, void *arg) {
 }
 
 static void call_cancel(void *arg) {
-    store_call_abandon(arg);
+    struct store_call *call = arg;
+    struct waiting *w = call->owner;
+    if (w->cancel) {
+        w->cancel(w->store, call);
+    } else {
+        store_call_abandon(call);
+    }
 }
 
 int call_run(lua_State *L, struct vm *vm, struct bound_store *store, struct store_call *call) {
+    return call_run_with(L, vm, store, call, NULL);
+}
+
+int call_run_with(lua_State *L, struct vm *vm, struct bound_store *store, struct store_call *call,
+                  void (*cancel)(struct bound_store *store, struct store_call *call)) {
     struct task *task = task_running(vm);
     if (!call_begin(L, store, call, task)) {
         if (task_may_skip_park(vm)) {
@@ -198,5 +217,6 @@ int call_run(lua_State *L, struct vm *vm, struct bound_store *store, struct stor
         }
         task_wake(task);
     }
+    ((struct waiting *)call->owner)->cancel = cancel;
     return task_park(L, vm, call, call_results, call_cancel);
 }

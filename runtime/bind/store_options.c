@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "store/lease_rules.h"
 #include "store/names.h"
 
 static void wrong_type(lua_State *L, const char *name, const char *expected) {
@@ -79,8 +80,37 @@ static void read_if_unmodified_since(lua_State *L, struct store_call *call, cons
     call->req.when.if_unmodified_since = seconds(L, name);
 }
 
+const char *check_lease_id(lua_State *L, int index, struct store_call *call, const char *whose) {
+    char id[LEASE_ID_TEXT];
+    if (lua_type(L, index) != LUA_TSTRING) {
+        luaL_error(L, "%s: string expected, got %s", whose, luaL_typename(L, index));
+    }
+    size_t len;
+    const char *text = lua_tolstring(L, index, &len);
+    if (strlen(text) != len || !lease_id_read(text, id)) {
+        luaL_error(L, "%s: a lease id is a GUID, such as 6a1d3c52-9e0b-4f6e-8d5a-0c9b7e3f2a14",
+                   whose);
+    }
+    return call_copy(L, call, id, sizeof id - 1);
+}
+
 static void read_lease(lua_State *L, struct store_call *call, const char *name) {
-    call->req.when.lease = header_text(L, call, name);
+    (void)name;
+    call->req.when.lease = check_lease_id(L, -1, call, "option 'lease'");
+}
+
+static void read_lease_id(lua_State *L, struct store_call *call, const char *name) {
+    (void)name;
+    call->req.proposed_id = check_lease_id(L, -1, call, "option 'id'");
+}
+
+static void read_duration(lua_State *L, struct store_call *call, const char *name) {
+    int64_t s = whole_number(L, name, LEASE_FOREVER);
+    if (s != LEASE_FOREVER && (s < LEASE_SECONDS_MIN || s > LEASE_SECONDS_MAX)) {
+        luaL_error(L, "option '%s': %d to %d seconds expected, or -1 (for ever), got %I", name,
+                   LEASE_SECONDS_MIN, LEASE_SECONDS_MAX, (LUAI_UACINT)s);
+    }
+    call->req.lease_seconds = s;
 }
 
 static void read_type(lua_State *L, struct store_call *call, const char *name) {
@@ -158,15 +188,25 @@ static void read_page(lua_State *L, struct store_call *call, const char *name) {
     {"timeout", read_timeout},                                                                     \
     {"try_timeout", read_try_timeout},                                                             \
     {"retries", read_retries}
-#define CONDITIONS                                                                                 \
+#define VERSIONS                                                                                   \
     {"if_match", read_if_match},                                                                   \
     {"if_none_match", read_if_none_match},                                                         \
     {"if_modified_since", read_if_modified_since},                                                 \
-    {"if_unmodified_since", read_if_unmodified_since},                                             \
-    {"lease", read_lease}
+    {"if_unmodified_since", read_if_unmodified_since}
+#define CONDITIONS VERSIONS, {"lease", read_lease}
 #define END {NULL, NULL}
 
 const struct call_option READ_OPTIONS[] = {PATIENCE, CONDITIONS, END};
+const struct call_option LEASE_OPTIONS[] = {PATIENCE, VERSIONS, END};
+const struct call_option ACQUIRE_OPTIONS[] = {
+    PATIENCE, VERSIONS, {"duration", read_duration}, {"id", read_lease_id}, END};
+const struct call_option CONTAINER_LEASE_OPTIONS[] = {
+    PATIENCE, {"if_modified_since", read_if_modified_since},
+    {"if_unmodified_since", read_if_unmodified_since}, END};
+const struct call_option CONTAINER_ACQUIRE_OPTIONS[] = {
+    PATIENCE, {"if_modified_since", read_if_modified_since},
+    {"if_unmodified_since", read_if_unmodified_since}, {"duration", read_duration},
+    {"id", read_lease_id}, END};
 const struct call_option CONTAINER_READ_OPTIONS[] = {PATIENCE, {"lease", read_lease}, END};
 const struct call_option CONTAINER_WRITE_OPTIONS[] = {
     PATIENCE, {"if_modified_since", read_if_modified_since}, {"lease", read_lease}, END};

@@ -13,6 +13,7 @@
     X(CONTAINER_DELETE, "DELETE", CONTAINER, "restype=container")                                  \
     X(CONTAINER_HEAD, "HEAD", CONTAINER, "restype=container")                                      \
     X(CONTAINER_SET_METADATA, "PUT", CONTAINER, "comp=metadata&restype=container")                 \
+    X(CONTAINER_LEASE, "PUT", CONTAINER, "comp=lease&restype=container")                           \
     X(CONTAINER_LIST, "GET", ACCOUNT, "comp=list")                                                 \
     X(BLOB_PUT, "PUT", BLOB, NULL)                                                                 \
     X(BLOB_GET, "GET", BLOB, NULL)                                                                 \
@@ -20,6 +21,7 @@
     X(BLOB_DELETE, "DELETE", BLOB, NULL)                                                           \
     X(BLOB_SET_METADATA, "PUT", BLOB, "comp=metadata")                                             \
     X(BLOB_APPEND, "PUT", BLOB, "comp=appendblock")                                                \
+    X(BLOB_LEASE, "PUT", BLOB, "comp=lease")                                                       \
     X(BLOB_LIST, "GET", CONTAINER, "comp=list&restype=container")
 
 enum resource { ACCOUNT, CONTAINER, BLOB };
@@ -174,6 +176,19 @@ static const char *date_now(struct azure *az) {
     return az->date;
 }
 
+static const char *action_word(enum lease_action action) {
+    static const char *const WORDS[] = {"acquire", "renew", "change", "release", "break"};
+    return WORDS[action];
+}
+
+static bool add_lease_action(struct http_call *http, const struct store_request *req) {
+    bool breaks = req->action == LEASE_BREAK;
+    return http_call_field(http, "x-ms-lease-action", action_word(req->action)) &&
+           (req->lease_seconds == UNSET ||
+            number_field(http, breaks ? "x-ms-lease-break-period" : "x-ms-lease-duration",
+                         req->lease_seconds));
+}
+
 static bool add_headers(struct azure *az, struct http_call *http, const struct store_request *req,
                         struct error *err) {
     const struct store_conditions *when = &req->when;
@@ -183,8 +198,11 @@ static bool add_headers(struct azure *az, struct http_call *http, const struct s
     } else if (req->verb == VERB_BLOB_PUT) {
         ok = add_put(http, req, err);
     }
+    bool leases = req->verb == VERB_BLOB_LEASE || req->verb == VERB_CONTAINER_LEASE;
     return ok && field(http, "x-ms-date", date_now(az), err) &&
+           (!leases || add_lease_action(http, req)) &&
            field(http, "x-ms-lease-id", when->lease, err) && add_metadata(http, req, err) &&
+           field(http, "x-ms-proposed-lease-id", req->proposed_id, err) &&
            (req->verb != VERB_BLOB_GET || add_range(http, req)) &&
            field(http, "x-ms-version", AZURE_VERSION, err) &&
            field(http, "If-Match", when->if_match, err) &&

@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "store/entity.h"
+#include "store/lease_rules.h"
 #include "store/lost.h"
 
 enum {
@@ -184,6 +185,16 @@ static void finish(struct call_state *s) {
     s->phase = PHASE_FINISHED;
     call->finished = true;
     call->done(call);
+}
+
+void store_call_hurry(struct store_call *call) {
+    struct call_state *s = call->state;
+    call->req.retries = 0;
+    if (s->phase == PHASE_RESTING) {
+        alarm_clear(call->store->world, &s->alarm);
+        error_set(&call->reply.err, ERR_CANCELLED, NULL);
+        finish(s);
+    }
 }
 
 /* The store goes away under the call. `sent`: something of it may have reached the store. */
@@ -400,6 +411,19 @@ static void try_done(struct attempt *a) {
     }
 }
 
+/* An acquire has an id of its own from the first attempt on. False: no memory. */
+static bool propose(struct call_state *s) {
+    struct store_request *req = &s->call.req;
+    bool leases = req->verb == VERB_BLOB_LEASE || req->verb == VERB_CONTAINER_LEASE;
+    if (leases && req->action == LEASE_ACQUIRE && !req->proposed_id) {
+        char id[LEASE_ID_TEXT];
+        lease_id_draw(&s->call.store->random, id);
+        req->proposed_id = arena_strdup(&s->call.arena, id);
+        return req->proposed_id != NULL;
+    }
+    return true;
+}
+
 void store_call_start(struct store_call *call, void (*done)(struct store_call *), void *owner) {
     struct call_state *s = call->state;
     call->done = done;
@@ -414,7 +438,7 @@ void store_call_start(struct store_call *call, void (*done)(struct store_call *)
     bool stamped = call->req.verb < VERB_TABLE_CREATE ? nonce_stamp(&call->req, &call->arena, nonce)
                    : nonce ? nonce_stamp_entity(&call->req, &call->arena, nonce, &s->rule)
                            : true;
-    if (!stamped) {
+    if (!stamped || !propose(s)) {
         error_set(&call->reply.err, ERR_NO_MEMORY, NULL);
         finish(s);
         return;

@@ -10,7 +10,9 @@
  *
  * The client retries what can be retried inside the deadline, with back-off, jitter and the store's
  * Retry-After, and settles lost answers: a create or a conditional write whose answer was lost and whose
- * repetition is refused is looked up, and is a success when the nonce stored there is its own.
+ * repetition is refused is looked up, and is a success when the nonce stored there is its own. A lease
+ * is acquired under an id that is proposed, and drawn here when the caller has none: repeated under the
+ * same id, it is the same lease.
  */
 #ifndef SYNOD_STORE_CLIENT_H
 #define SYNOD_STORE_CLIENT_H
@@ -53,6 +55,8 @@ struct transport *store_transport(struct store *s);
 struct store_call *store_call_new(struct store *s, enum store_verb verb);
 void store_call_start(struct store_call *call, void (*done)(struct store_call *), void *owner);
 void store_call_abandon(struct store_call *call);
+/* No attempt is made but the one under way: `done` comes soon, and at once when none is. */
+void store_call_hurry(struct store_call *call);
 void store_call_free(struct store_call *call); /* finished, or never started */
 
 /* The meter: transactions sent so far, by verb. */

@@ -6,7 +6,8 @@
  *
  * embedded.c        which verb is answered where
  * embedded_container.c, embedded_blob.c, embedded_append.c, embedded_list.c
- * embedded_conditions.c, embedded_lease.c, embedded_names.c   the checks
+ * embedded_conditions.c, embedded_names.c   the checks
+ * embedded_lease.c    leases, by the rules of lease_rules.h
  * embedded_file.c, embedded_memory.c                          the transports
  */
 #ifndef SYNOD_STORE_EMBEDDED_H

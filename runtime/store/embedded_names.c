@@ -38,7 +38,9 @@ bool names_allowed(struct answer *a) {
     if (fault) {
         return refuse_name(a, "container", fault);
     }
-    if (req->verb < VERB_BLOB_PUT || req->verb > VERB_BLOB_APPEND) {
+    bool of_blob = (req->verb >= VERB_BLOB_PUT && req->verb <= VERB_BLOB_APPEND) ||
+                   req->verb == VERB_BLOB_LEASE;
+    if (!of_blob) {
         return true;
     }
     fault = blob_fault(req->name ? req->name : "");

@@ -18,6 +18,7 @@ void answer_container_delete(struct answer *a);
 void answer_container_head(struct answer *a);
 void answer_container_set_metadata(struct answer *a);
 void answer_container_list(struct answer *a);
+void answer_container_lease(struct answer *a);
 void answer_blob_put(struct answer *a);
 void answer_blob_get(struct answer *a);
 void answer_blob_head(struct answer *a);
@@ -25,6 +26,7 @@ void answer_blob_delete(struct answer *a);
 void answer_blob_set_metadata(struct answer *a);
 void answer_blob_append(struct answer *a);
 void answer_blob_list(struct answer *a);
+void answer_blob_lease(struct answer *a);
 
 void answer_table_create(struct answer *a);
 void answer_table_delete(struct answer *a);

@@ -54,6 +54,10 @@ enum lost_rule lost_rule_of(const struct store_request *req) {
     case VERB_CONTAINER_DELETE:
     case VERB_BLOB_DELETE:
         return LOST_DELETE;
+    case VERB_CONTAINER_LEASE:
+    case VERB_BLOB_LEASE:
+        return req->action == LEASE_RELEASE || req->action == LEASE_BREAK ? LOST_RELEASE
+                                                                          : LOST_REPEAT;
     case VERB_TABLE_DELETE:
     case VERB_ENTITY_DELETE:
         return LOST_DELETE;
@@ -88,6 +92,11 @@ enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e) {
     case LOST_DELETE:
         return e->status == 404 || e->code == ERR_CONTAINER_BEING_DELETED ||
                        e->code == ERR_TABLE_BEING_DELETED
+                   ? LOST_DONE
+                   : LOST_STANDS;
+    case LOST_RELEASE:
+        return e->status == 404 || e->code == ERR_LEASE_NOT_PRESENT_WITH_LEASE_OPERATION ||
+                       e->code == ERR_LEASE_ID_MISMATCH_WITH_LEASE_OPERATION
                    ? LOST_DONE
                    : LOST_STANDS;
     case LOST_READ_BACK:

@@ -22,6 +22,8 @@
  *                                              the refusal stands
  *   entity: upserts; replace and    yes        the refusal stands: repeating changes nothing
  *   merge of any version
+ *   lease: acquire, renew, change   yes        the refusal stands: whose own id is there is answered well
+ *   lease: release, break           yes        not present, another's id, 404: it is done; else stands
  *   batch                           yes        looked into like an insert, at the first entity that it
  *                                              writes: a batch happens as a whole. Of deletes alone, more
  *                                              than one: 404 is AnswerLost
@@ -45,6 +47,7 @@ enum lost_rule {
     LOST_REPEAT,    /* repeating is harmless */
     LOST_NONCE,     /* repeat; a refusal is settled by whose nonce is there */
     LOST_DELETE,    /* repeat; gone is done */
+    LOST_RELEASE,   /* repeat; no longer leased, or not under this id, is done */
     LOST_READ_BACK, /* repeat; a refused position is settled by reading the bytes back */
     LOST_DOUBT,     /* repeat; a refused absence may be our own doing or not: AnswerLost */
     LOST_NEVER,     /* not repeated once it may have been sent */

@@ -31,6 +31,22 @@ const char *lease_state_word(enum lease_state state) {
     return WORDS[state];
 }
 
+const char *request_phrase(const struct store_request *req) {
+    static const char *const OF_BLOB[] = {
+        "acquire the lease of the blob", "renew the lease of the blob",
+        "change the lease of the blob",  "release the lease of the blob",
+        "break the lease of the blob",
+    };
+    static const char *const OF_CONTAINER[] = {
+        "acquire the lease of the container", "renew the lease of the container",
+        "change the lease of the container",  "release the lease of the container",
+        "break the lease of the container",
+    };
+    return req->verb == VERB_BLOB_LEASE        ? OF_BLOB[req->action]
+           : req->verb == VERB_CONTAINER_LEASE ? OF_CONTAINER[req->action]
+                                               : verb_phrase(req->verb);
+}
+
 void request_init(struct store_request *req, enum store_verb verb) {
     memset(req, 0, sizeof *req);
     req->verb = verb;

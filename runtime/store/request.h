@@ -129,10 +129,10 @@ struct store_request {
     bool with_metadata;    /* list: send each item's metadata */
     const char *delimiter; /* list by virtual folders; NULL: flat */
 
-    /* leases */
+    /* leases; when.lease is the id that is held: renew, change, release */
     enum lease_action action;
-    const char *proposed_id;
-    int64_t lease_seconds; /* acquire: 15..60, or -1 for ever; break: 0..60, or UNSET */
+    const char *proposed_id; /* acquire (the client draws one when it is NULL), change */
+    int64_t lease_seconds;   /* acquire: 15..60, or -1 for ever; break: 0..60, or UNSET */
 
     /* queues */
     int64_t visibility_s; /* or UNSET */
@@ -212,6 +212,8 @@ struct store_reply {
 };
 
 void request_init(struct store_request *req, enum store_verb verb);
+/* What it does, as a person would say it: "write the blob", "renew the lease of the blob". */
+const char *request_phrase(const struct store_request *req);
 void reply_init(struct store_reply *reply);
 void reply_clear(struct store_reply *reply); /* ready for another attempt */
 void reply_release(struct store_reply *reply);

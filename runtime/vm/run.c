@@ -97,6 +97,14 @@ void vm_exit(struct vm *vm, int code) {
     }
 }
 
+void vm_errand_begin(struct vm *vm) {
+    vm->errands++;
+}
+
+void vm_errand_end(struct vm *vm) {
+    vm->errands--;
+}
+
 /* ---- the loop ---- */
 
 static int spawn_stopper(lua_State *L) {
@@ -143,7 +151,7 @@ static bool attend(struct vm *vm, struct task *main) {
     if (vm->phase == PHASE_CANCEL && world_now(vm->world) >= vm->give_up) {
         return false;
     }
-    return vm->tasks > 0;
+    return vm->tasks > 0 || vm->errands > 0;
 }
 
 static void poll_now_and_then(struct vm *vm) {
@@ -217,6 +225,7 @@ static void reset(struct vm *vm, struct world *w) {
     vm->orphans = NULL;
     vm->look_for_orphans = vm->has_fatal = vm->stuck = vm->exiting = vm->cut = false;
     vm->next_id = 0;
+    vm->errands = 0;
     vm->polled = 0;
     memset(&vm->again, 0, sizeof vm->again);
     lua_State *L = vm->L;

@@ -68,6 +68,11 @@ void vm_exit(struct vm *vm, int code);
  * argument is the signal. */
 void vm_set_stopper(lua_State *L, struct vm *vm);
 
+/* Something goes on that no task waits for and that ends by itself, soon: the run does not end before it
+ * (unless it is being given up). Each begin has one end. */
+void vm_errand_begin(struct vm *vm);
+void vm_errand_end(struct vm *vm);
+
 void vm_keep(struct vm *vm, struct vm_resource *r);
 void vm_forget(struct vm *vm, struct vm_resource *r); /* no effect when it is not kept */
 

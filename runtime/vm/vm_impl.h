@@ -64,6 +64,7 @@ struct vm {
     struct task *oldest, *newest; /* all that have not ended */
     struct task *orphans;         /* ended with an error that nobody has joined, by `next` */
     unsigned tasks, holding;      /* not ended; of these, not detached */
+    unsigned errands;             /* see vm_errand_begin */
     uint32_t next_id;
     bool parking; /* the yield under way is a wait */
     bool look_for_orphans;

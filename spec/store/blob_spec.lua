@@ -464,7 +464,7 @@ describe("what the caller gets wrong is raised at its line:", function()
     { "option 'if_match': string expected, got boolean", function(b) b:get { if_match = true } end },
     { "option 'if_match': it must not be empty", function(b) b:get { if_match = "" } end },
     { "option 'if_match': it may hold only printable ASCII", function(b) b:get { if_match = "x\r\nhost: y" } end },
-    { "option 'lease': it may hold only printable ASCII", function(b) b:put("", { lease = "\0" }) end },
+    { "option 'lease': a lease id is a GUID", function(b) b:put("", { lease = "\0" }) end },
     { "option 'type': 'block', 'page' or 'append' expected, got pages", function(b) b:put("", { type = "pages" }) end },
     { "option 'size': a page blob needs it", function(b) b:put("", { type = "page" }) end },
     { "option 'size': a multiple of 512 expected, got 100", function(b) b:put("", { type = "page", size = 100 }) end },
