@@ -49,8 +49,10 @@ const char *check_key(lua_State *L, int index, struct store_call *call, const ch
     return call_copy(L, call, key, len);
 }
 
+/* Fields are read past metamethods, which could make a call of their own in the middle of this one. */
 static const char *key_field(lua_State *L, int table, struct store_call *call, const char *what) {
-    lua_getfield(L, table, what);
+    lua_pushstring(L, what);
+    lua_rawget(L, table);
     const char *key = check_key(L, -1, call, what);
     lua_pop(L, 1);
     return key;

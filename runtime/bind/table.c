@@ -204,10 +204,10 @@ static void read_select(lua_State *L, struct store_call *call, const char *name)
         wrong_type(L, name, "list of property names");
     }
     luaL_Buffer out;
-    lua_Integer count = luaL_len(L, list);
+    lua_Integer count = (lua_Integer)lua_rawlen(L, list);
     luaL_buffinit(L, &out);
     for (lua_Integer i = 1; i <= count; i++) {
-        lua_geti(L, list, i);
+        lua_rawgeti(L, list, i);
         const char *property = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
         const char *own = property && *property == '@' ? property + 1 : property;
         if (!own || property_name_fault(own, strlen(own))) {
@@ -283,7 +283,8 @@ static const struct {
 static enum store_verb check_batch_verb(lua_State *L, int index, int number) {
     enum store_verb verb = VERB_COUNT;
     for (size_t i = 0; i < sizeof BATCH_WORDS / sizeof *BATCH_WORDS; i++) {
-        if (lua_getfield(L, index, BATCH_WORDS[i].word) == LUA_TNIL) {
+        lua_pushstring(L, BATCH_WORDS[i].word);
+        if (lua_rawget(L, index) == LUA_TNIL) {
             lua_pop(L, 1);
         } else if (verb != VERB_COUNT) {
             luaL_error(L, "operation %d of the batch is more than one", number);
@@ -358,12 +359,12 @@ static struct batch_operation *check_operation(lua_State *L, int number, struct 
 static void check_batch(lua_State *L, int list, struct store_call *call) {
     struct store_request *req = &call->req;
     struct batch_operation **last = &req->batch;
-    lua_Integer count = luaL_len(L, list);
+    lua_Integer count = (lua_Integer)lua_rawlen(L, list);
     size_t bytes = 0;
     luaL_argcheck(L, count > 0, list, "an empty batch does nothing");
     luaL_argcheck(L, count <= BATCH_MAX, list, "a batch has at most 100 operations");
     for (int i = 1; i <= count; i++) {
-        lua_geti(L, list, i);
+        lua_rawgeti(L, list, i);
         struct batch_operation *op = check_operation(L, i, call);
         *last = op;
         last = &op->next;

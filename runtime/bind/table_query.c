@@ -180,14 +180,14 @@ static int push_cursor(lua_State *L, struct vm *vm, struct bound_store *store, c
 
 /* table:query{partition =, from =, to =, filter =, select =, page =} */
 int table_query(lua_State *L) {
-    struct vm *vm = task_enter(L, "table:query");
+    struct vm *vm = task_enter_wait(L, "table:query");
     struct place *p = place_check(L, 1, TABLE_TYPE);
     return push_cursor(L, vm, p->store, p->container, VERB_ENTITY_QUERY, ENTITY_QUERY_OPTIONS);
 }
 
 /* store:tables{} */
 int store_tables(lua_State *L) {
-    struct vm *vm = task_enter(L, "store:tables");
+    struct vm *vm = task_enter_wait(L, "store:tables");
     return push_cursor(L, vm, bound_store_check(L, 1), NULL, VERB_TABLE_LIST, TABLE_OPTIONS);
 }
 

@@ -156,6 +156,9 @@ describe("what the caller gets wrong is raised at its line:", function()
     { "the table name 'Tables' is the service's own", function(_, s) s:table "Tables" end },
     { "an entity expected: a table with partition, row and properties, got string", function(t) t:insert "x" end },
     { "the partition key: string expected, got nil", function(t) t:insert { row = "r" } end },
+    { "the partition key: string expected, got nil", function(t) -- a call in the middle of a call is not made
+      t:insert(setmetatable({ row = "r" }, { __index = function() return t:get("p", "r") and "p" end }))
+    end },
     { "the row key: string expected, got number", function(t) t:insert { partition = "p", row = 1 } end },
     { "the partition key 'a/b' may hold none of / \\ # ?", function(t) t:insert(key "a/b") end },
     { "the partition key 'a\\b' may hold none of / \\ # ?", function(t) t:insert(key "a\\b") end },
