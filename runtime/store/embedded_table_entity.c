@@ -49,15 +49,28 @@ struct entity *entity_from_row(struct answer *a, const struct row *row, const ch
     return e;
 }
 
-/* The entity there is, or NULL in *out. False: refused. */
-static bool find_entity(struct answer *a, const struct row_key *key, const char *partition,
-                        const char *row_key, struct entity **out, int64_t *created) {
+/* Its version alone. */
+static struct entity *version_from_row(struct answer *a, const struct row *row) {
+    struct entity *e = entity_new(&a->reply->arena, "", "");
+    if (!e) {
+        refuse(a, ERR_NO_MEMORY);
+        return NULL;
+    }
+    e->timestamp = row->etag;
+    entity_etag(e->timestamp, e->etag);
+    return e;
+}
+
+/* The entity there is, with its properties or without, or NULL in *out. False: refused. */
+static bool find_entity(struct answer *a, const struct row_key *key, const struct entity *keys,
+                        bool properties, struct entity **out, int64_t *created) {
     struct row row;
     *out = NULL;
-    switch (a->rows->ops->get(a->rows, key, true, &row)) {
+    switch (a->rows->ops->get(a->rows, key, properties, &row)) {
     case ROWS_FOUND:
         *created = row.created;
-        *out = entity_from_row(a, &row, partition, row_key);
+        *out = properties ? entity_from_row(a, &row, keys->partition, keys->row)
+                          : version_from_row(a, &row);
         return *out != NULL;
     case ROWS_ABSENT:
         return true;
@@ -70,10 +83,11 @@ static bool find_entity(struct answer *a, const struct row_key *key, const char 
 void answer_entity_get(struct answer *a) {
     const struct store_request *req = a->req;
     struct row_key key = {ROW_ENTITY, table_name(a), entity_name(a, req->partition, req->row)};
+    const struct entity keys = {.partition = req->partition, .row = req->row};
     struct entity *e;
     int64_t created;
     if (!key.parent || !key.name || !answer_table(a, key.parent) ||
-        !find_entity(a, &key, req->partition, req->row, &e, &created)) {
+        !find_entity(a, &key, &keys, true, &e, &created)) {
         return;
     }
     if (!e) {
@@ -175,7 +189,7 @@ static bool plan_write(struct answer *a, const char *table, const struct batch_o
                           .verb = op->verb,
                           .created = UNSET};
     if (!plan->key.name ||
-        !find_entity(a, &plan->key, e->partition, e->row, &there, &plan->created) ||
+        !find_entity(a, &plan->key, e, merges(op->verb), &there, &plan->created) ||
         !condition_holds(a, op, there)) {
         return false;
     }
