@@ -48,6 +48,13 @@ static void append_entity(struct buf *out, const char *table, const char *partit
     buf_putc(out, ')');
 }
 
+/* The beginning of a parameter; no question mark stands in the path as it is. */
+static void begin_parameter(struct buf *out, const char *name) {
+    buf_putc(out, strchr(buf_str(out), '?') ? '&' : '?');
+    buf_puts(out, name);
+    buf_putc(out, '=');
+}
+
 /* The part of a comparison with a key, percent-encoded, joined to what stands before. */
 static void append_bound(struct buf *out, const char *comparison, const char *key, bool *first) {
     if (key) {
@@ -60,7 +67,7 @@ static void append_bound(struct buf *out, const char *comparison, const char *ke
 
 static void append_filter(struct buf *out, const struct store_request *req) {
     bool first = true;
-    buf_puts(out, "&$filter=");
+    begin_parameter(out, "$filter");
     append_bound(out, "PartitionKey%20eq%20", req->partition, &first);
     append_bound(out, "RowKey%20ge%20", req->row, &first);
     append_bound(out, "RowKey%20le%20", req->row_to, &first);
@@ -72,7 +79,8 @@ static void append_filter(struct buf *out, const struct store_request *req) {
 }
 
 static void append_select(struct buf *out, const char *names) {
-    buf_puts(out, "&$select=PartitionKey,RowKey,Timestamp");
+    begin_parameter(out, "$select");
+    buf_puts(out, "PartitionKey,RowKey,Timestamp");
     if (*names) {
         buf_putc(out, ',');
         append_encoded(out, names, false);
@@ -90,17 +98,17 @@ static void append_marker(struct buf *out, const char *marker) {
     }
     memcpy(partition, marker, n);
     partition[n] = '\0';
-    buf_puts(out, "&NextPartitionKey=");
+    begin_parameter(out, "NextPartitionKey");
     append_encoded(out, partition, false);
     if (row) {
-        buf_puts(out, "&NextRowKey=");
+        begin_parameter(out, "NextRowKey");
         append_encoded(out, row + 1, false);
     }
 }
 
 static void append_query(struct buf *out, const struct store_request *req) {
     append_encoded(out, req->container, false);
-    buf_puts(out, "()?$format=application/json;odata=minimalmetadata");
+    buf_puts(out, "()");
     if (req->partition || req->row || req->row_to || req->filter) {
         append_filter(out, req);
     }
@@ -108,7 +116,8 @@ static void append_query(struct buf *out, const struct store_request *req) {
         append_select(out, req->select);
     }
     if (req->max_results != UNSET) {
-        buf_printf(out, "&$top=%lld", (long long)req->max_results);
+        begin_parameter(out, "$top");
+        buf_printf(out, "%lld", (long long)req->max_results);
     }
     if (req->marker) {
         append_marker(out, req->marker);
@@ -116,9 +125,9 @@ static void append_query(struct buf *out, const struct store_request *req) {
 }
 
 static void append_tables(struct buf *out, const struct store_request *req) {
-    buf_puts(out, "Tables?$format=application/json;odata=minimalmetadata");
+    buf_puts(out, "Tables");
     if (req->marker) {
-        buf_puts(out, "&NextTableName=");
+        begin_parameter(out, "NextTableName");
         append_encoded(out, req->marker, false);
     }
 }
@@ -126,7 +135,6 @@ static void append_tables(struct buf *out, const struct store_request *req) {
 static void append_get(struct buf *out, const struct store_request *req) {
     append_entity(out, req->container, req->partition, req->row);
     if (req->select) {
-        buf_puts(out, "?$format=application/json;odata=minimalmetadata");
         append_select(out, req->select);
     }
 }
@@ -253,7 +261,7 @@ static bool build_body(struct azure *az, struct azure_call *call) {
 static bool add_fields(struct http_call *http, const struct store_request *req) {
     const char *match = match_of(req->verb, req->when.if_match);
     bool no_content = req->verb == VERB_ENTITY_INSERT || req->verb == VERB_TABLE_CREATE;
-    return http_call_field(http, "Accept", req->verb == VERB_ENTITY_BATCH ? "*/*" : ACCEPT) &&
+    return http_call_field(http, "Accept", ACCEPT) &&
            http_call_field(http, "DataServiceVersion", "3.0") &&
            http_call_field(http, "MaxDataServiceVersion", "3.0;NetFx") &&
            (!no_content || http_call_field(http, "Prefer", "return-no-content")) &&

@@ -370,6 +370,12 @@ static void refused(struct call_state *s) {
         look_start(s);
         return;
     }
+    if (s->rule == LOST_NONCE && !s->lost &&
+        nonce_withdraw(&s->call.req, &s->call.arena, &s->call.reply.err)) {
+        s->rule = LOST_NEVER;
+        try_start(s);
+        return;
+    }
     if (verdict == LOST_UNKNOWN) {
         struct error refusal = s->call.reply.err;
         give_up_lost(s, &refusal);

@@ -261,6 +261,37 @@ bool nonce_stamp_entity(struct store_request *req, struct arena *arena, const ch
     return *where != NULL;
 }
 
+static bool is_too_large(const struct error *e) {
+    const char *word = error_word(e);
+    return strcmp(word, "TooManyProperties") == 0 || strcmp(word, "EntityTooLarge") == 0;
+}
+
+static const struct entity **stamped_merge(struct store_request *req) {
+    if (req->verb == VERB_ENTITY_MERGE) {
+        return &req->entity;
+    }
+    for (struct batch_operation *op = req->batch; op; op = op->next) {
+        bool merges = op->verb == VERB_ENTITY_MERGE || op->verb == VERB_ENTITY_UPSERT_MERGE;
+        if (merges && entity_get(op->entity, NONCE_NAME)) {
+            return &op->entity;
+        }
+    }
+    return NULL;
+}
+
+bool nonce_withdraw(struct store_request *req, struct arena *arena, const struct error *refusal) {
+    const struct entity **where = is_too_large(refusal) ? stamped_merge(req) : NULL;
+    struct entity *copy = where ? arena_alloc(arena, sizeof *copy) : NULL;
+    if (!copy) {
+        return false;
+    }
+    *copy = **where;
+    copy->properties = copy->properties->next; /* the nonce stands first: with_nonce */
+    copy->count--;
+    *where = copy;
+    return true;
+}
+
 bool lost_batch_results(const struct store_request *req, struct store_reply *reply) {
     int place;
     size_t count = (size_t)req->batch_count;

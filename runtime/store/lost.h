@@ -79,6 +79,9 @@ bool nonce_stamp(struct store_request *req, struct arena *arena, const char *non
  * The rule is then LOST_NEVER when there is no room for it. False: no memory. */
 bool nonce_stamp_entity(struct store_request *req, struct arena *arena, const char *nonce,
                         enum lost_rule *rule);
+/* A merge was refused because the entity there would become too large: it may be the nonce that was too much.
+ * True: the request is now without one, and its rule LOST_NEVER. */
+bool nonce_withdraw(struct store_request *req, struct arena *arena, const struct error *refusal);
 /* Of a batch that was settled by a look: its results, of which only the one looked at has an ETag. */
 bool lost_batch_results(const struct store_request *req, struct store_reply *reply);
 

@@ -13,4 +13,9 @@ return {
     azurite = { "ok", "ok", 1 },
     spec = "spec/store/table_spec.lua", case = "a merge that makes too many properties",
   },
+  {
+    call = "EntityGroupTransaction", state = "at an address without a path, http://ACCOUNT.localhost",
+    ours = "202",
+    azurite = "500 without a word: it looks for the account in the path of each operation",
+  },
 }

@@ -86,6 +86,22 @@ describe("the official client", function()
   end)
 end)
 
+describe("an account at an address without a path, as every one in the cloud has", function()
+  it("is signed for", function()
+    local named = azurite.connection_string():gsub("http://127.0.0.1:(%d+)/" .. azurite.account,
+      "http://" .. azurite.account .. ".localhost:%1")
+    core.main(function()
+      local store <close> = assert(core.open_store(named))
+      local t = store:table(azurite.fresh("Pathless", ""))
+      assert(t:create())
+      assert(t:insert { partition = "p's", row = "ü", n = 1 })
+      for e in t:query { partition = "p's", select = { "n" } } do assert.equal(1, e.n) end
+      assert.is_true(t:delete("p's", "ü"))
+      assert.is_true(t:drop())
+    end)
+  end)
+end)
+
 describe("when the first answer is lost on the way", function()
   local relay
 

@@ -184,6 +184,40 @@ describe("a lost answer", function()
   end)
 end)
 
+describe("an entity that is full", function()
+  local function full()
+    local entity = e "full"
+    for i = 1, 252 do entity["p" .. i] = i end
+    return entity
+  end
+
+  it("takes a conditional merge, which then has no nonce", function()
+    with_faults({}, function(store, tbl)
+      local written = assert(tbl:insert(full()))
+      local merged = assert(tbl:merge({ partition = "p", row = "full", p1 = 7 }, { if_match = written.etag }))
+      assert.equal(7, tbl:get("p", "full").p1)
+      assert.equal(2, store:usage().MergeEntity)
+      assert(tbl:batch { { delete = e "other" }, { merge = { partition = "p", row = "full", p1 = 8 } } } == nil)
+      assert(tbl:insert(e "other"))
+      assert(tbl:batch {
+        { delete = e "other" }, { merge = { partition = "p", row = "full", p1 = 8 }, if_match = merged.etag },
+      })
+      assert.equal(8, tbl:get("p", "full").p1)
+      local _, err = tbl:merge({ partition = "p", row = "full", more = 1 }, { if_match = tbl:get("p", "full").etag })
+      assert.equal("TooManyProperties", err.code)
+    end)
+  end)
+
+  it("is left in doubt when the answer is lost", function()
+    with_faults({ { operation = "MergeEntity", ordinal = 2, kind = "lost-response" } }, function(_, tbl)
+      local written = assert(tbl:insert(full()))
+      local ok, err = tbl:merge({ partition = "p", row = "full", p1 = 7 }, { if_match = written.etag })
+      assert.is_nil(ok)
+      assert.equal("AnswerLost", err.code)
+    end)
+  end)
+end)
+
 describe("a fault at each request of a scenario in turn", function()
   --- What it does, and what it leaves: the same whatever befalls one of its requests.
   local function scenario(tbl)
