@@ -18,4 +18,47 @@ return {
     ours = "202",
     azurite = "500 without a word: it looks for the account in the path of each operation",
   },
+  -- leases: of a blob and of a container, where `of` does not say which
+  {
+    call = "renew", state = "expired, with another id",
+    ours = { "201", "ok", "LeaseIdMismatchWithLeaseOperation 409", "expired unlocked" },
+    azurite = { "201", "ok", "200", "leased locked fixed" },
+    spec = "spec/store/lease_spec.lua", case = "renew B | expired",
+  },
+  {
+    call = "PutBlob", state = "the lease whose id is given has expired", of = "blob",
+    ours = { "201", "ok", "LeaseLost 412", "expired unlocked" },
+    azurite = { "201", "ok", "LeaseNotPresentWithBlobOperation 412", "expired unlocked" },
+    spec = "spec/store/lease_spec.lua", case = "write put A | expired",
+  },
+  {
+    call = "SetBlobMetadata", state = "the lease whose id is given has expired", of = "blob",
+    ours = { "201", "ok", "LeaseLost 412", "expired unlocked" },
+    azurite = { "201", "ok", "LeaseNotPresentWithBlobOperation 412", "expired unlocked" },
+    spec = "spec/store/lease_spec.lua", case = "write metadata A | expired",
+  },
+  {
+    call = "GetBlob", state = "the lease whose id is given has expired", of = "blob",
+    ours = { "201", "ok", "LeaseLost 412", "expired unlocked" },
+    azurite = { "201", "ok", "LeaseNotPresentWithBlobOperation 412", "expired unlocked" },
+    spec = "spec/store/lease_spec.lua", case = "read get A | expired",
+  },
+  {
+    call = "GetBlobProperties", state = "the lease whose id is given has expired", of = "blob",
+    ours = { "201", "ok", "LeaseLost 412", "expired unlocked" },
+    azurite = { "201", "ok", "LeaseNotPresentWithBlobOperation 412", "expired unlocked" },
+    spec = "spec/store/lease_spec.lua", case = "read head A | expired",
+  },
+  {
+    call = "DeleteBlob", state = "the lease whose id is given has expired", of = "blob",
+    ours = { "201", "ok", "LeaseLost 412" },
+    azurite = { "201", "ok", "LeaseNotPresentWithBlobOperation 412" },
+    spec = "spec/store/lease_spec.lua", case = "delete blob A | expired",
+  },
+  {
+    call = "PutBlob", state = "if_none_match = \"*\", the blob is leased", of = "blob",
+    ours = { "201", "LeaseIdMissing 412", "LeaseIdMismatchWithBlobOperation 412", "BlobAlreadyExists 409" },
+    azurite = { "201", "BlobAlreadyExists 409", "BlobAlreadyExists 409", "BlobAlreadyExists 409" },
+    spec = "spec/store/lease_spec.lua", case = "a create-only put meets the lease before the blob",
+  },
 }

@@ -1,0 +1,43 @@
+-- Mistakes that the rules of leases could have, each a change of one line; spec/store/lease_spec.lua makes each and
+-- shows that its cases find it out.
+
+return {
+  { why = "a lease lasted one tick longer",
+    find = "return end != UNSET && now >= end;", replace = "return end != UNSET && now > end;" },
+  { why = "a renewal of an expired lease did not compare the id",
+    find = [[int64_t now) {
+    if (!holds_id(&a->lease, req->id)) {]],
+    replace = [[int64_t now) {
+    if (state != LEASE_EXPIRED && !holds_id(&a->lease, req->id)) {]] },
+  { why = "a renewal took the shortest time",
+    find = "lease_from(&a->lease, a->lease.seconds, now);",
+    replace = "lease_from(&a->lease, a->lease.seconds < 0 ? -1 : LEASE_SECONDS_MIN, now);" },
+  { why = "a long break made a lease last longer",
+    find = "return a < b ? a : b;", replace = "return a > b ? a : b;" },
+  { why = "a later break forgot the earlier one",
+    find = "l->break_end != UNSET ? l->break_end : l->end;", replace = "l->end;" },
+  { why = "the seconds left were rounded down",
+    find = "(end - now + NS_PER_S - 1) / NS_PER_S", replace = "(end - now) / NS_PER_S" },
+  { why = "a write left an expired lease to be renewed",
+    find = "    if (!lease_state_locks(lease_state_at(l, now))) {\n        lease_forget(l);",
+    replace = "    if (lease_state_at(l, now) == LEASE_BROKEN) {\n        lease_forget(l);" },
+  { why = "a change started the clock again",
+    find = "        lease_id_read(req->proposed, a->lease.id);\n        tell_id(a, 200);",
+    replace = [[lease_id_read(req->proposed, a->lease.id); a->lease.end += NS_PER_S; tell_id(a, 200);]] },
+  { why = "a change could not be repeated",
+    find = "!own && !(done && state == LEASE_LEASED)", replace = "!own || done" },
+  { why = "the holder could not write during a break",
+    find = "    if (lease_state_locks(state)) {\n        return own ",
+    replace = "    if (state == LEASE_LEASED) {\n        return own " },
+  { why = "an own expired id was taken for any other",
+    find = "own && state == LEASE_EXPIRED ? ERR_LEASE_LOST",
+    replace = "own && state == LEASE_BROKEN ? ERR_LEASE_LOST" },
+  { why = "a lease that is being broken could be acquired by its holder",
+    find = "} else if (state == LEASE_BREAKING) {\n        refuse(a, ERR_LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED);",
+    replace = "} else if (state == LEASE_BROKEN) {\n        refuse(a, ERR_LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED);" },
+  { why = "a break of an expired lease took time",
+    find = "lease_state_locks(state) ? break_end_of(&a->lease, req->seconds, now) : now;",
+    replace = "break_end_of(&a->lease, req->seconds, now);" },
+  { why = "ids were compared with their case",
+    find = "return (char)(c - 'A' + 'a');", replace = "return c;" },
+}
