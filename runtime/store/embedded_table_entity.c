@@ -234,34 +234,31 @@ static bool same_entity(const struct entity *a, const struct entity *b) {
     return strcmp(a->row, b->row) == 0 && strcmp(a->partition, b->partition) == 0;
 }
 
-static bool check_batch(struct answer *a) {
+/* What a batch asks of an operation beside those before it. */
+static bool check_place(struct answer *a, const struct batch_operation *op) {
     const struct batch_operation *first = a->req->batch;
+    if (strcmp(op->entity->partition, first->entity->partition) != 0) {
+        return refuse_word(a, "CommandsInBatchActOnDifferentPartitions", 400,
+                           "the entities of a batch have one partition");
+    }
+    for (const struct batch_operation *before = first; before != op; before = before->next) {
+        if (same_entity(before->entity, op->entity)) {
+            return refuse_word(a, "InvalidDuplicateRow", 400,
+                               "an entity stands only once in a batch");
+        }
+    }
+    return true;
+}
+
+/* One after the other: the first that does not go refuses the batch. */
+static bool plan_batch(struct answer *a, const char *table, struct plan *plans) {
     int number = 0;
     if (a->req->batch_count > BATCH_MAX) {
         return refuse_because(a, ERR_INVALID_INPUT, "a batch has at most 100 operations");
     }
-    for (const struct batch_operation *op = first; op; op = op->next) {
-        a->reply->failed_operation = ++number;
-        if (strcmp(op->entity->partition, first->entity->partition) != 0) {
-            return refuse_word(a, "CommandsInBatchActOnDifferentPartitions", 400,
-                               "the entities of a batch have one partition");
-        }
-        for (const struct batch_operation *before = first; before != op; before = before->next) {
-            if (same_entity(before->entity, op->entity)) {
-                return refuse_word(a, "InvalidDuplicateRow", 400,
-                                   "an entity stands only once in a batch");
-            }
-        }
-    }
-    a->reply->failed_operation = 0;
-    return true;
-}
-
-static bool plan_batch(struct answer *a, const char *table, struct plan *plans) {
-    int number = 0;
     for (const struct batch_operation *op = a->req->batch; op; op = op->next) {
         a->reply->failed_operation = number + 1;
-        if (!plan_write(a, table, op, &plans[number++])) {
+        if (!check_place(a, op) || !plan_write(a, table, op, &plans[number++])) {
             return false;
         }
     }
@@ -279,7 +276,7 @@ void answer_entity_batch(struct answer *a) {
         return;
     }
     const char *table = table_name(a);
-    if (!table || !answer_table(a, table) || !check_batch(a) || !plan_batch(a, table, plans)) {
+    if (!table || !answer_table(a, table) || !plan_batch(a, table, plans)) {
         return;
     }
     for (size_t i = 0; i < count; i++) {
