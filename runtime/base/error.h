@@ -126,6 +126,10 @@
     /* queues */                                                                                   \
     X(QUEUE_NOT_FOUND, "QueueNotFound", 404, "the queue does not exist", "create it first")        \
     X(QUEUE_ALREADY_EXISTS, "QueueAlreadyExists", 409, "the queue exists with other metadata", "") \
+    X(QUEUE_BEING_DELETED, "QueueBeingDeleted", 409, "the queue is being deleted",                 \
+      "try again in a minute")                                                                     \
+    X(QUEUE_DISABLED, "QueueDisabled", 409, "the queue was disabled by its owner", "")             \
+    X(MESSAGE_TOO_LARGE, "MessageTooLarge", 400, "the message is larger than 64 KiB", "")          \
     X(MESSAGE_NOT_FOUND, "MessageNotFound", 404, "the message is gone", "")                        \
     X(POP_RECEIPT_MISMATCH, "PopReceiptMismatch", 400, "the message was taken or updated since",   \
       "")                                                                                          \

@@ -57,6 +57,7 @@ bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool abs
     X(lease)                                                                                       \
     X(input)                                                                                       \
     X(edm)                                                                                         \
+    X(queue)                                                                                       \
     X(table)                                                                                       \
     X(table_query)                                                                                 \
     X(output)                                                                                      \

@@ -28,6 +28,7 @@ void place_push(lua_State *L, int owner, struct bound_store *store, const char *
     size_t c = strlen(container) + 1, n = name ? strlen(name) + 1 : 0;
     struct place *p = lua_newuserdatauv(L, sizeof *p + c + n, 1);
     p->store = store;
+    p->base64 = false;
     p->container = memcpy(p->text, container, c);
     p->name = name ? memcpy(p->text + c, name, n) : NULL;
     lua_pushvalue(L, owner);
@@ -45,13 +46,15 @@ static int place_tostring(lua_State *L) {
     return 1;
 }
 
-/* core.name_fault("container" or "blob", name) -> what is wrong with it, or nil */
+/* core.name_fault("container", "blob" or "queue", name) -> what is wrong with it, or nil */
 static int l_name_fault(lua_State *L) {
-    static const char *const KINDS[] = {"container", "blob", NULL};
+    static const char *const KINDS[] = {"container", "blob", "queue", NULL};
     size_t len;
     int kind = luaL_checkoption(L, 1, NULL, KINDS);
     const char *name = luaL_checklstring(L, 2, &len);
-    lua_pushstring(L, kind == 0 ? name_fault_container(name, len) : name_fault_blob(name, len));
+    lua_pushstring(L, kind == 0   ? name_fault_container(name, len)
+                      : kind == 1 ? name_fault_blob(name, len)
+                                  : name_fault_queue(name, len));
     return 1;
 }
 

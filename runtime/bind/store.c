@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "bind/queue.h"
 #include "sim/faults.h"
 #include "store/names.h"
 
@@ -342,6 +343,8 @@ static int store_container(lua_State *L) {
 void bind_store(lua_State *L, struct vm *vm) {
     static const luaL_Reg METHODS[] = {{"container", store_container},
                                        {"containers", store_containers},
+                                       {"queue", store_queue},
+                                       {"queues", store_queues},
                                        {"changed", store_changed},
                                        {"mark", store_mark},
                                        {"usage", store_usage},

@@ -38,6 +38,7 @@ struct place {
     struct bound_store *store; /* its userdata is the first user value */
     const char *container;
     const char *name; /* NULL: the container itself */
+    bool base64;      /* of a queue: bodies travel as base64 */
     char text[];
 };
 
@@ -83,6 +84,7 @@ int container_break_lease(lua_State *L);
 /* container:list and store:containers: see store_list.c. */
 int container_list(lua_State *L);
 int store_containers(lua_State *L);
+int store_queues(lua_State *L);
 
 int push_call_error(lua_State *L, const struct store_call *call); /* nil, err */
 void push_props(lua_State *L, const struct store_props *props, const char *name);

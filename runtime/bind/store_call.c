@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "bind/queue.h"
 #include "bind/table.h"
 
 /* What a task that waits for a call needs; it lives in the call's arena. */
@@ -153,6 +154,9 @@ static int push_results(lua_State *L, struct store_call *call) {
     enum err code = call->reply.err.code;
     if (call->req.verb >= VERB_TABLE_CREATE) {
         return push_table_results(L, call);
+    }
+    if (call->req.verb >= VERB_QUEUE_CREATE) {
+        return push_queue_results(L, call);
     }
     if (is_lease(&call->req)) {
         return code == ERR_OK ? push_lease_results(L, call) : push_call_error(L, call);

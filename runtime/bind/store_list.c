@@ -176,6 +176,12 @@ int store_containers(lua_State *L) {
     return push_list(L, vm, bound_store_check(L, 1), NULL, VERB_CONTAINER_LIST);
 }
 
+/* store:queues{prefix =, metadata =, page =} */
+int store_queues(lua_State *L) {
+    struct vm *vm = task_enter(L, "store:queues");
+    return push_list(L, vm, bound_store_check(L, 1), NULL, VERB_QUEUE_LIST);
+}
+
 void bind_store_list(lua_State *L, struct vm *vm) {
     static const luaL_Reg METHODS[] = {{NULL, NULL}};
     static const luaL_Reg META[] = {

@@ -45,6 +45,10 @@ struct azure_call {
     struct azure_call *next; /* among the spare ones */
 };
 
+/* azure_queue.c, for the verbs of queues and messages: the same two, and what follows for tables. */
+bool azure_queue_build(struct azure *az, struct azure_call *call, struct error *err);
+void azure_queue_fill(struct azure *az, struct azure_call *call);
+
 /* azure_table.c, for the verbs of tables: all but date, version and signature. False, with err. */
 bool azure_table_build(struct azure *az, struct azure_call *call, struct error *err);
 /* azure_table_reply.c: a success, and what the body of a refusal says. */

@@ -188,10 +188,12 @@ static enum err code_from_status(int status, enum store_verb verb) {
     case 403:
         return ERR_UNAUTHORIZED;
     case 404:
-        return verb >= VERB_ENTITY_INSERT  ? ERR_RESOURCE_NOT_FOUND
-               : verb >= VERB_TABLE_CREATE ? ERR_TABLE_NOT_FOUND
-               : names_blob(verb)          ? ERR_BLOB_NOT_FOUND
-                                           : ERR_CONTAINER_NOT_FOUND;
+        return verb >= VERB_ENTITY_INSERT    ? ERR_RESOURCE_NOT_FOUND
+               : verb >= VERB_TABLE_CREATE   ? ERR_TABLE_NOT_FOUND
+               : verb >= VERB_MESSAGE_UPDATE ? ERR_MESSAGE_NOT_FOUND
+               : verb >= VERB_QUEUE_CREATE   ? ERR_QUEUE_NOT_FOUND
+               : names_blob(verb)            ? ERR_BLOB_NOT_FOUND
+                                             : ERR_CONTAINER_NOT_FOUND;
     case 412:
         return verb >= VERB_TABLE_CREATE ? ERR_UPDATE_CONDITION_NOT_SATISFIED
                                          : ERR_CONDITION_NOT_MET;
@@ -333,6 +335,8 @@ void azure_reply_fill(struct azure *az, struct azure_call *call) {
         error_set(&reply->err, ERR_BAD_ANSWER, "a header of the answer is malformed");
     } else if (verb >= VERB_TABLE_CREATE) {
         azure_table_fill(az, call);
+    } else if (verb >= VERB_QUEUE_CREATE) {
+        azure_queue_fill(az, call);
     } else if (verb == VERB_BLOB_LIST || verb == VERB_CONTAINER_LIST) {
         read_list(az, http, reply);
     } else if (verb == VERB_BLOB_GET) {
@@ -342,8 +346,8 @@ void azure_reply_fill(struct azure *az, struct azure_call *call) {
     }
     forget_transfer(&reply->props, verb);
     reply->props.has_metadata =
-        reply->err.code == ERR_OK &&
-        (verb == VERB_BLOB_GET || verb == VERB_BLOB_HEAD || verb == VERB_CONTAINER_HEAD);
+        reply->err.code == ERR_OK && (verb == VERB_BLOB_GET || verb == VERB_BLOB_HEAD ||
+                                      verb == VERB_CONTAINER_HEAD || verb == VERB_QUEUE_HEAD);
     if (reply->err.code != ERR_OK && head.request_id) {
         snprintf(reply->err.request_id, sizeof reply->err.request_id, "%s", head.request_id);
     }

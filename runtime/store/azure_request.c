@@ -267,10 +267,21 @@ static bool build_table(struct azure *az, struct azure_call *call, struct error 
            field(&call->http, "x-ms-version", AZURE_VERSION, err);
 }
 
+static bool build_queue(struct azure *az, struct azure_call *call, struct error *err) {
+    return azure_queue_build(az, call, err) && field(&call->http, "x-ms-date", date_now(az), err) &&
+           add_metadata(&call->http, call->attempt->req, err) &&
+           field(&call->http, "x-ms-version", AZURE_VERSION, err);
+}
+
 bool azure_request_build(struct azure *az, struct azure_call *call, struct error *err) {
-    bool table = call->attempt->req->verb >= VERB_TABLE_CREATE;
-    const struct endpoint *at = table ? &az->account.table : &az->account.blob;
-    if (!(table ? build_table(az, call, err) : build(az, call, at, err))) {
+    enum store_verb verb = call->attempt->req->verb;
+    bool table = verb >= VERB_TABLE_CREATE, queue = !table && verb >= VERB_QUEUE_CREATE;
+    const struct endpoint *at = table   ? &az->account.table
+                                : queue ? &az->account.queue
+                                        : &az->account.blob;
+    if (!(table   ? build_table(az, call, err)
+          : queue ? build_queue(az, call, err)
+                  : build(az, call, at, err))) {
         return false;
     }
     if (!sign(az, call, at, table)) {

@@ -1,4 +1,4 @@
-/* embedded_list.c -- pages of containers and blobs, in byte order of their names.
+/* embedded_list.c -- pages of containers, blobs and queues, in byte order of their names.
  *
  * A marker is the name with which the next page begins. With a delimiter, all names that go on with it
  * after the prefix become one item, named up to and with the delimiter and without an ETag; the scan
@@ -30,8 +30,19 @@ struct listing {
     int64_t left; /* items this page still takes */
 };
 
+/* Of a queue a list tells nothing else. */
+static bool tell_metadata(struct store_props *props, const struct row *row, bool metadata) {
+    props->has_metadata = metadata;
+    return !metadata || row->metadata_len == 0 ||
+           buf_append(&props->metadata.text, row->metadata, row->metadata_len);
+}
+
 static bool add_row(struct listing *l, const struct row *row) {
     struct store_item *item = reply_add_item(l->a->reply, row->name, strlen(row->name));
+    if (item && l->kind == ROW_QUEUE) {
+        return tell_metadata(&item->props, row, l->a->req->with_metadata) ||
+               refuse(l->a, ERR_NO_MEMORY);
+    }
     return (item &&
             props_tell_all(l->a->now, &item->props, l->kind, row, l->a->req->with_metadata)) ||
            refuse(l->a, ERR_NO_MEMORY);
@@ -86,7 +97,7 @@ static bool list_page(struct listing *l) {
     }
 }
 
-static void list(struct answer *a, enum row_kind kind, const char *parent) {
+void answer_page(struct answer *a, enum row_kind kind, const char *parent) {
     const struct store_request *req = a->req;
     if (req->max_results != UNSET && req->max_results < 1) {
         refuse_because(a, ERR_OUT_OF_RANGE_QUERY_PARAMETER_VALUE,
@@ -107,12 +118,12 @@ static void list(struct answer *a, enum row_kind kind, const char *parent) {
 }
 
 void answer_container_list(struct answer *a) {
-    list(a, ROW_CONTAINER, "");
+    answer_page(a, ROW_CONTAINER, "");
 }
 
 void answer_blob_list(struct answer *a) {
     struct row container;
     if (answer_container(a, &container)) {
-        list(a, ROW_BLOB, a->req->container);
+        answer_page(a, ROW_BLOB, a->req->container);
     }
 }

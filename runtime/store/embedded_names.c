@@ -27,16 +27,18 @@ static const char *blob_fault(const char *name) {
 
 bool names_allowed(struct answer *a) {
     const struct store_request *req = a->req;
-    if (req->verb == VERB_CONTAINER_LIST) {
+    if (req->verb == VERB_CONTAINER_LIST || req->verb == VERB_QUEUE_LIST) {
         return true;
     }
     if (req->verb >= VERB_TABLE_CREATE) {
         return table_name_allowed(a);
     }
     const char *container = req->container ? req->container : "";
-    const char *fault = name_fault_container(container, strlen(container));
+    bool of_queue = req->verb >= VERB_QUEUE_CREATE && req->verb <= VERB_MESSAGE_DELETE;
+    const char *fault = of_queue ? name_fault_queue(container, strlen(container))
+                                 : name_fault_container(container, strlen(container));
     if (fault) {
-        return refuse_name(a, "container", fault);
+        return refuse_name(a, of_queue ? "queue" : "container", fault);
     }
     bool of_blob = (req->verb >= VERB_BLOB_PUT && req->verb <= VERB_BLOB_APPEND) ||
                    req->verb == VERB_BLOB_LEASE;

@@ -28,6 +28,17 @@ void answer_blob_append(struct answer *a);
 void answer_blob_list(struct answer *a);
 void answer_blob_lease(struct answer *a);
 
+void answer_queue_create(struct answer *a);
+void answer_queue_delete(struct answer *a);
+void answer_queue_head(struct answer *a); /* its metadata, and how many messages are in it */
+void answer_queue_list(struct answer *a);
+void answer_queue_clear(struct answer *a);
+void answer_message_put(struct answer *a);
+void answer_message_get(struct answer *a);
+void answer_message_peek(struct answer *a);
+void answer_message_update(struct answer *a);
+void answer_message_delete(struct answer *a);
+
 void answer_table_create(struct answer *a);
 void answer_table_delete(struct answer *a);
 void answer_table_list(struct answer *a);
@@ -58,6 +69,13 @@ void row_take_metadata(struct answer *a, struct row *row);
 void props_tell_version(struct store_props *props, const struct row *row);
 bool props_tell_all(const struct embedded_now *now, struct store_props *props, enum row_kind kind,
                     const struct row *row, bool metadata);
+
+/* embedded_list.c: a page of records */
+void answer_page(struct answer *a, enum row_kind kind, const char *parent);
+
+/* embedded_queue.c: the date in ns, never below one that was given here before. */
+int64_t queue_now(struct answer *a);
+bool answer_queue(struct answer *a, struct row *row); /* is it there? */
 
 /* embedded_table.c: the name in small letters, in which tables are kept; NULL: no memory, refused. */
 bool table_name_allowed(struct answer *a);

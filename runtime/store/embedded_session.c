@@ -54,6 +54,12 @@ uint64_t session_slots(const struct store_request *req) {
     if (req->verb == VERB_CONTAINER_DELETE || req->verb == VERB_TABLE_DELETE) {
         return WAKE_ALL;
     }
+    if (req->verb == VERB_MESSAGE_GET) {
+        return 0;
+    }
+    if (req->verb >= VERB_QUEUE_CREATE && req->verb <= VERB_MESSAGE_DELETE) {
+        return wake_place(req->container, "");
+    }
     const struct entity *e = req->batch ? req->batch->entity : req->entity;
     if (e) {
         return wake_place(req->container, e->partition);
@@ -69,7 +75,7 @@ static void fail_all(struct attempt **list, int count, const struct error *err) 
 
 /* Runs the requests; false when the keeper failed: nothing has been changed then. */
 static bool answer_all(struct rows *rows, const struct embedded_now *now, struct attempt **list,
-                       int count, uint64_t *slots) {
+                       int count, uint64_t *slots, int *done) {
     for (int i = 0; i < count; i++) {
         struct attempt *a = list[i];
         embedded_answer(rows, now, a->req, a->reply);
@@ -78,6 +84,7 @@ static bool answer_all(struct rows *rows, const struct embedded_now *now, struct
         }
         if (a->reply->err.code == ERR_OK) {
             *slots |= session_slots(a->req);
+            ++*done;
         }
     }
     return true;
@@ -101,16 +108,17 @@ static bool write_together(struct session *s, const struct embedded_now *now, st
                            int count) {
     struct rows *rows = s->rows;
     uint64_t slots = 0;
+    int done = 0;
     if (!rows->ops->begin(rows, true)) {
         return false;
     }
-    if (!answer_all(rows, now, list, count, &slots)) {
+    if (!answer_all(rows, now, list, count, &slots, &done)) {
         struct error why = rows->err;
         rows->ops->rollback(rows);
         rows->err = why;
         return false;
     }
-    if (slots == 0) { /* all were refused */
+    if (done == 0) { /* all were refused */
         rows->ops->rollback(rows);
         return true;
     }

@@ -38,7 +38,8 @@ bool session_read(struct session *s, const struct embedded_now *now, struct atte
 void session_write(struct session *s, const struct embedded_now *now, struct attempt **list,
                    int count);
 
-/* The slots that a write changes. */
+/* The slots that a write changes. None for taking messages: whoever waits for one finds nothing by it,
+ * and those who take would wake each other for ever. */
 uint64_t session_slots(const struct store_request *req);
 
 #endif

@@ -63,6 +63,17 @@ enum lost_rule lost_rule_of(const struct store_request *req) {
         return LOST_DELETE;
     case VERB_TABLE_CREATE:
         return LOST_REPEAT;
+    case VERB_QUEUE_CREATE: /* equal metadata is success, as it is the first time */
+    case VERB_QUEUE_CLEAR:
+    case VERB_MESSAGE_GET:
+        return LOST_REPEAT;
+    case VERB_MESSAGE_PUT:
+        return req->once ? LOST_NEVER : LOST_REPEAT;
+    case VERB_QUEUE_DELETE:
+    case VERB_MESSAGE_DELETE:
+        return LOST_DELETE;
+    case VERB_MESSAGE_UPDATE:
+        return LOST_DOUBT;
     case VERB_ENTITY_INSERT:
     case VERB_ENTITY_REPLACE:
     case VERB_ENTITY_MERGE:
@@ -91,7 +102,7 @@ enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e) {
                    : LOST_STANDS;
     case LOST_DELETE:
         return e->status == 404 || e->code == ERR_CONTAINER_BEING_DELETED ||
-                       e->code == ERR_TABLE_BEING_DELETED
+                       e->code == ERR_TABLE_BEING_DELETED || e->code == ERR_QUEUE_BEING_DELETED
                    ? LOST_DONE
                    : LOST_STANDS;
     case LOST_RELEASE:
@@ -104,7 +115,10 @@ enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e) {
                    ? LOST_LOOK
                    : LOST_STANDS;
     case LOST_DOUBT:
-        return e->status == 404 ? LOST_UNKNOWN : LOST_STANDS;
+        return e->code == ERR_POP_RECEIPT_MISMATCH ||
+                       (e->status == 404 && e->code != ERR_QUEUE_NOT_FOUND)
+                   ? LOST_UNKNOWN
+                   : LOST_STANDS;
     case LOST_REPEAT:
     case LOST_NEVER:
         break;

@@ -16,6 +16,16 @@
  *                                              there are read back and compared; equal is success, else
  *                                              the refusal stands
  *   append anywhere                 never      AnswerLost: it would be there twice
+ *   create of a queue               yes        the refusal stands: equal metadata is no refusal
+ *   queue: clear                    yes        the refusal stands: what came in between is cleared too
+ *   message: put                    yes        the refusal stands. It may then be there twice
+ *   message: put once               never      AnswerLost
+ *   messages: get                   yes        the refusal stands. What the lost answer had taken is
+ *                                              visible again when its time is over
+ *   message: update                 yes        PopReceiptMismatch, 404: the receipt was replaced, by this
+ *                                              call or by another: AnswerLost, nobody can tell
+ *   message: delete                 yes        404: it is done. PopReceiptMismatch stands: it is there, and
+ *                                              another has it
  *   create of a table               yes        the refusal stands: it says that the table is there
  *   entity: insert; replace and     yes        any 409 or 412 is looked into: when the nonce stored
  *   merge under an ETag                        there is this call's own, the call has succeeded; else
@@ -49,7 +59,8 @@ enum lost_rule {
     LOST_DELETE,    /* repeat; gone is done */
     LOST_RELEASE,   /* repeat; no longer leased, or not under this id, is done */
     LOST_READ_BACK, /* repeat; a refused position is settled by reading the bytes back */
-    LOST_DOUBT,     /* repeat; a refused absence may be our own doing or not: AnswerLost */
+    LOST_DOUBT,     /* repeat; that it is gone, or has another receipt, may be our own doing or not:
+                       AnswerLost */
     LOST_NEVER,     /* not repeated once it may have been sent */
 };
 

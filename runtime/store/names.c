@@ -25,9 +25,10 @@ static bool is_special_container(const char *name, size_t len) {
 }
 
 const char *name_fault_container(const char *name, size_t len) {
-    if (is_special_container(name, len)) {
-        return NULL;
-    }
+    return is_special_container(name, len) ? NULL : name_fault_queue(name, len);
+}
+
+const char *name_fault_queue(const char *name, size_t len) {
     if (len < CONTAINER_MIN || len > CONTAINER_MAX) {
         return "must have 3 to 63 characters";
     }
@@ -119,6 +120,24 @@ const char *name_fault_table(const char *name, size_t len) {
         }
     }
     return strcasecmp(name, "tables") == 0 ? "is the service's own" : NULL;
+}
+
+const char *text_fault_xml(const char *text, size_t len) {
+    for (size_t at = 0; at < len;) {
+        const unsigned char *c = (const unsigned char *)text + at;
+        size_t n = utf8_length(c, len - at);
+        if (n == 0) {
+            return "is not UTF-8";
+        }
+        if (*c < 0x20 && *c != '\t' && *c != '\n' && *c != '\r') {
+            return "holds a control character";
+        }
+        if (n == 3 && c[0] == 0xEF && c[1] == 0xBF && c[2] >= 0xBE) {
+            return "holds a character that is none (U+FFFE, U+FFFF)";
+        }
+        at += n;
+    }
+    return NULL;
 }
 
 const char *name_fault_metadata(const char *name, size_t len) {

@@ -91,6 +91,7 @@ static void reply_forget(struct store_reply *reply) {
     reply->retry_after = UNSET;
     reply->server_date = UNSET;
     reply->last_item = &reply->items;
+    reply->last_message = &reply->messages;
 }
 
 void reply_init(struct store_reply *reply) {
@@ -128,6 +129,9 @@ void reply_move(struct store_reply *to, struct store_reply *from) {
     if (!to->items) {
         to->last_item = &to->items;
     }
+    if (!to->messages) {
+        to->last_message = &to->messages;
+    }
     reply_init(from);
 }
 
@@ -143,4 +147,14 @@ struct store_item *reply_add_item(struct store_reply *reply, const char *name, s
     *reply->last_item = item;
     reply->last_item = &item->next;
     return item;
+}
+
+struct store_message *reply_add_message(struct store_reply *reply) {
+    struct store_message *m = arena_alloc(&reply->arena, sizeof *m);
+    if (m) {
+        *m = (struct store_message){.inserted = UNSET, .expires = UNSET, .next_visible = UNSET};
+        *reply->last_message = m;
+        reply->last_message = &m->next;
+    }
+    return m;
 }

@@ -73,8 +73,11 @@ enum {
     PAGE_SIZE = 512,              /* bytes of a page of a page blob */
     APPEND_BLOCKS_MAX = 50000,
     APPEND_BYTES_MAX =
-        4 * 1024 * 1024,  /* of one append; the limit up to service version 2022-11-02 */
-    NAME_MAX_BLOB = 1024, /* characters */
+        4 * 1024 * 1024,           /* of one append; the limit up to service version 2022-11-02 */
+    NAME_MAX_BLOB = 1024,          /* characters */
+    MESSAGE_BYTES_MAX = 64 * 1024, /* of a message's text as it is sent */
+    MESSAGES_MAX = 32,             /* taken or looked at at once */
+    MESSAGE_VISIBILITY_MAX_S = 7 * 24 * 3600, /* the longest time hidden at once */
 };
 
 struct entity; /* entity.h */
@@ -117,7 +120,7 @@ struct store_request {
     const char *content_type; /* NULL: application/octet-stream */
     const char *metadata;     /* pairs text; NULL: none */
     size_t metadata_len;
-    const char *body; /* blob content, message text; NULL: empty */
+    const char *body; /* blob content, message text; NULL: empty, and of an update unchanged */
     size_t body_len;
     int64_t position;               /* append: only at this offset, or UNSET */
     int64_t range_start, range_end; /* blob get: first and last byte, or UNSET */
@@ -139,6 +142,7 @@ struct store_request {
     int64_t ttl_s;        /* -1: never; or UNSET */
     int64_t count;        /* messages wanted, or UNSET */
     const char *receipt;
+    bool once; /* put: not repeated when its answer was lost */
 
     /* tables; a write's entity has the keys, and when.if_match is its condition: replace, merge and
      * delete need one, which may be "*" */
@@ -188,7 +192,8 @@ struct store_message {
     const char *receipt; /* NULL after a peek */
     const char *body;
     size_t body_len;
-    int64_t inserted, expires, next_visible; /* dates in ns; UNSET when not told */
+    /* dates in ns; UNSET when not told, and NEVER for what does not expire before the year 2200 */
+    int64_t inserted, expires, next_visible;
     int64_t dequeue_count;
 };
 
@@ -200,7 +205,8 @@ struct store_reply {
     struct store_item *items;
     struct store_item **last_item; /* where the next one is hung: see reply_add_item */
     struct store_message *messages;
-    struct entity *entities; /* of a get: one; of a query: a page */
+    struct store_message **last_message; /* see reply_add_message */
+    struct entity *entities;             /* of a get: one; of a query: a page */
     const char **etags;      /* of a batch, one an operation: NULL for a delete, or when not told */
     int failed_operation;    /* of a batch: the one that was refused, from 1; 0: not told */
     const char *next_marker; /* NULL: that was the last page */
@@ -222,5 +228,7 @@ void props_init(struct store_props *props);
 void props_release(struct store_props *props);
 /* Appends an item with initialised props to the reply's list, in order. NULL: no memory. */
 struct store_item *reply_add_item(struct store_reply *reply, const char *name, size_t name_len);
+/* The same for a message, of which nothing is told yet. */
+struct store_message *reply_add_message(struct store_reply *reply);
 
 #endif

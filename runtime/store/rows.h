@@ -1,7 +1,7 @@
 /* rows.h -- where the embedded store keeps its records: in an SQLite file or in memory.
  *
  * A small interface, so that the service's semantics (embedded.c) are written once. A record is a
- * container, a blob, a table or an entity, known by kind, parent and name.
+ * container, a blob, a queue, a message, a table or an entity, known by kind, parent and name.
  *
  *     if (!rows->ops->begin(rows, true)) ...        the reason is in rows->err
  *     get, seek and next, put, remove, append       any failure: rollback, nothing has happened
@@ -23,12 +23,19 @@
 struct json;
 
 /* The numbers stand in files: never change one. */
-enum row_kind { ROW_CONTAINER = 1, ROW_BLOB = 2, ROW_TABLE = 5, ROW_ENTITY = 6 };
+enum row_kind {
+    ROW_CONTAINER = 1,
+    ROW_BLOB = 2,
+    ROW_QUEUE = 3,
+    ROW_MESSAGE = 4,
+    ROW_TABLE = 5,
+    ROW_ENTITY = 6,
+};
 
 struct row_key {
     enum row_kind kind;
-    const char
-        *parent; /* the container of a blob, the table of an entity; "" for these themselves */
+    const char *parent; /* of a blob its container, of a message its queue, of an entity its
+                           table; "" for these themselves */
     const char *name;
 };
 
@@ -43,19 +50,25 @@ struct row_lease {
 
 struct row {
     const char *name;
-    int64_t etag;        /* unique in the store, see etag_text; entities: the timestamp in ticks */
+    int64_t etag;        /* unique in the store, see etag_text; entities: the timestamp in ticks;
+                            messages: the receipt's number */
     int64_t created;     /* seconds since 1970 */
     int64_t modified;    /* seconds since 1970 */
     enum blob_type type; /* blobs, like the three below */
     const char *content_type; /* NULL: application/octet-stream */
     int64_t length;           /* bytes */
-    int64_t blocks;           /* append blobs: appends so far */
+    int64_t blocks;           /* append blobs: appends so far; messages: dequeue count */
     const char *metadata;     /* pairs text */
     size_t metadata_len;
     struct row_lease lease;
-    const char *content; /* block blobs, when it was asked for; content_len equals length then */
+    int64_t next_visible; /* messages: date in ns, like the next; 0 for others */
+    int64_t expires;      /* NEVER: it does not */
+    const char *content;  /* block blobs, when it was asked for; content_len equals length then */
     size_t content_len;
 };
+
+/* The orders in which the messages of a queue are kept; among equals, by name. */
+enum row_order { BY_NEXT_VISIBLE, BY_EXPIRY, ROW_ORDERS };
 
 enum rows_found { ROWS_FOUND, ROWS_ABSENT, ROWS_FAILED /* rows->err says why */ };
 
@@ -71,7 +84,11 @@ struct rows_ops {
                            struct row *out);
     /* All records of a kind and parent in byte order of their names, from `name` on; without content. */
     bool (*seek)(struct rows *rows, enum row_kind kind, const char *parent, const char *name);
+    /* The messages of a queue in an order. Do not write before the last `next`. */
+    bool (*seek_messages)(struct rows *rows, const char *queue, enum row_order order);
     enum rows_found (*next)(struct rows *rows, struct row *out);
+    /* How many messages of a queue expire after `date`; -1: it failed. */
+    int64_t (*count_messages)(struct rows *rows, const char *queue, int64_t date);
 
     /* With `content` the record's content replaces what was there; without, it stays as it is. */
     bool (*put)(struct rows *rows, const struct row_key *key, const struct row *row, bool content);
@@ -90,6 +107,8 @@ struct rows_ops {
     int64_t (*next_etag)(struct rows *rows); /* a number never given before in this store */
     /* `second`, or the highest given here before if that is later: dates in a store never fall. */
     int64_t (*date)(struct rows *rows, int64_t second);
+    /* The highest second given so far, without giving one. */
+    int64_t (*latest)(struct rows *rows);
     /* `tick` (100 ns since 1970), or more: above every one given here before. */
     int64_t (*stamp)(struct rows *rows, int64_t tick);
     void (*free)(struct rows *rows);

@@ -1,4 +1,5 @@
-/* rows_memory.c -- records in memory: an array sorted by kind, parent and name.
+/* rows_memory.c -- records in memory: an array sorted by kind, parent and name, and for messages one for each
+ * order.
  *
  * Finding is a binary search, inserting moves pointers: at the ten thousands of records that an instance
  * or a simulation has, cheaper than a tree and without chance. */
@@ -24,12 +25,18 @@ struct node {
     struct buf content;
 };
 
-struct memory {
-    struct rows rows;
+struct sorted {
     struct node **nodes;
     size_t count, room;
+};
+
+struct memory {
+    struct rows rows;
+    struct sorted all;
+    struct sorted orders[ROW_ORDERS]; /* of messages */
     int64_t etag, second, tick;
     /* the scan under way */
+    const struct sorted *scanned;
     enum row_kind kind;
     char *parent;
     size_t at;
@@ -51,23 +58,91 @@ static int compare(const struct node *node, enum row_kind kind, const char *pare
 /* Where the record is or would be. */
 static size_t place(const struct memory *m, enum row_kind kind, const char *parent,
                     const char *name, bool *there) {
-    size_t low = 0, high = m->count;
+    size_t low = 0, high = m->all.count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare(m->nodes[middle], kind, parent, name) < 0) {
+        if (compare(m->all.nodes[middle], kind, parent, name) < 0) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    *there = low < m->count && compare(m->nodes[low], kind, parent, name) == 0;
+    *there = low < m->all.count && compare(m->all.nodes[low], kind, parent, name) == 0;
     return low;
+}
+
+static void sorted_insert(struct sorted *s, size_t at, struct node *node) {
+    if (s->count == s->room) {
+        s->room = s->room ? s->room * 2 : NODES_FIRST;
+        s->nodes = xrealloc(s->nodes, s->room * sizeof(struct node *));
+    }
+    memmove(s->nodes + at + 1, s->nodes + at, (s->count - at) * sizeof(struct node *));
+    s->nodes[at] = node;
+    s->count++;
+}
+
+/* Takes out those from `first` to before `end`. */
+static void sorted_remove(struct sorted *s, size_t first, size_t end) {
+    memmove(s->nodes + first, s->nodes + end, (s->count - end) * sizeof(struct node *));
+    s->count -= end - first;
+}
+
+/* --- the orders of messages --- */
+
+static int64_t order_key(const struct node *node, enum row_order order) {
+    return order == BY_EXPIRY ? node->row.expires : node->row.next_visible;
+}
+
+/* Where a message with this key and name is or would be; with INT64_MIN the first of the queue. */
+static size_t order_place(const struct memory *m, enum row_order order, const char *queue,
+                          int64_t key, const char *name) {
+    const struct sorted *s = &m->orders[order];
+    size_t low = 0, high = s->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct node *node = s->nodes[middle];
+        int64_t there = order_key(node, order);
+        int by_queue = strcmp(node->parent, queue);
+        bool before = by_queue       ? by_queue < 0
+                      : there != key ? there < key
+                                     : strcmp(node->name, name) < 0;
+        low = before ? middle + 1 : low;
+        high = before ? high : middle;
+    }
+    return low;
+}
+
+static void orders_add(struct memory *m, struct node *node) {
+    for (int order = 0; order < ROW_ORDERS && node->kind == ROW_MESSAGE; order++) {
+        enum row_order o = (enum row_order)order;
+        sorted_insert(&m->orders[o],
+                      order_place(m, o, node->parent, order_key(node, o), node->name), node);
+    }
+}
+
+static void orders_drop(struct memory *m, const struct node *node) {
+    for (int order = 0; order < ROW_ORDERS && node->kind == ROW_MESSAGE; order++) {
+        enum row_order o = (enum row_order)order;
+        size_t at = order_place(m, o, node->parent, order_key(node, o), node->name);
+        sorted_remove(&m->orders[o], at, at + 1);
+    }
+}
+
+static void orders_drop_queue(struct memory *m, const char *queue) {
+    for (int order = 0; order < ROW_ORDERS; order++) {
+        struct sorted *s = &m->orders[order];
+        size_t first = order_place(m, (enum row_order)order, queue, INT64_MIN, ""), end = first;
+        while (end < s->count && strcmp(s->nodes[end]->parent, queue) == 0) {
+            end++;
+        }
+        sorted_remove(s, first, end);
+    }
 }
 
 static struct node *find(const struct memory *m, const struct row_key *key) {
     bool there;
     size_t at = place(m, key->kind, key->parent, key->name, &there);
-    return there ? m->nodes[at] : NULL;
+    return there ? m->all.nodes[at] : NULL;
 }
 
 static void node_free(struct node *node) {
@@ -114,21 +189,34 @@ static enum rows_found get(struct rows *rows, const struct row_key *key, bool co
     return ROWS_FOUND;
 }
 
-static bool seek(struct rows *rows, enum row_kind kind, const char *parent, const char *name) {
-    struct memory *m = memory_of(rows);
-    bool there;
-    m->at = place(m, kind, parent, name, &there);
+static void scan_begin(struct memory *m, const struct sorted *in, enum row_kind kind,
+                       const char *parent) {
+    m->scanned = in;
     m->kind = kind;
     if (parent != m->parent) {
         free(m->parent);
         m->parent = xstrdup(parent);
     }
+}
+
+static bool seek(struct rows *rows, enum row_kind kind, const char *parent, const char *name) {
+    struct memory *m = memory_of(rows);
+    bool there;
+    m->at = place(m, kind, parent, name, &there);
+    scan_begin(m, &m->all, kind, parent);
+    return true;
+}
+
+static bool seek_messages(struct rows *rows, const char *queue, enum row_order order) {
+    struct memory *m = memory_of(rows);
+    m->at = order_place(m, order, queue, INT64_MIN, "");
+    scan_begin(m, &m->orders[order], ROW_MESSAGE, queue);
     return true;
 }
 
 static enum rows_found next(struct rows *rows, struct row *out) {
     struct memory *m = memory_of(rows);
-    struct node *node = m->at < m->count ? m->nodes[m->at] : NULL;
+    struct node *node = m->at < m->scanned->count ? m->scanned->nodes[m->at] : NULL;
     if (!node || node->kind != m->kind || strcmp(node->parent, m->parent) != 0) {
         return ROWS_ABSENT;
     }
@@ -137,21 +225,26 @@ static enum rows_found next(struct rows *rows, struct row *out) {
     return ROWS_FOUND;
 }
 
-static struct node *insert(struct memory *m, const struct row_key *key) {
-    if (m->count == m->room) {
-        m->room = m->room ? m->room * 2 : NODES_FIRST;
-        m->nodes = xrealloc(m->nodes, m->room * sizeof(struct node *));
+static int64_t count_messages(struct rows *rows, const char *queue, int64_t date) {
+    struct memory *m = memory_of(rows);
+    size_t at = order_place(m, BY_EXPIRY, queue, instant_add(date, 1), "");
+    const struct sorted *s = &m->orders[BY_EXPIRY];
+    int64_t count = 0;
+    while (at < s->count && strcmp(s->nodes[at++]->parent, queue) == 0) {
+        count++;
     }
+    return count;
+}
+
+static struct node *insert(struct memory *m, const struct row_key *key) {
     bool there;
     size_t at = place(m, key->kind, key->parent, key->name, &there);
-    memmove(m->nodes + at + 1, m->nodes + at, (m->count - at) * sizeof(struct node *));
     struct node *node = xcalloc(1, sizeof *node);
     node->kind = key->kind;
     node->parent = xstrdup(key->parent);
     node->name = xstrdup(key->name);
     buf_init(&node->content, CONTENT_MAX);
-    m->nodes[at] = node;
-    m->count++;
+    sorted_insert(&m->all, at, node);
     return node;
 }
 
@@ -182,11 +275,16 @@ static bool put(struct rows *rows, const struct row_key *key, const struct row *
         return out_of_memory(rows);
     }
     struct node *node = find(m, key);
-    node = node ? node : insert(m, key);
+    if (node) {
+        orders_drop(m, node);
+    } else {
+        node = insert(m, key);
+    }
     copy.name = node->name;
     arena_release(&node->arena);
     node->arena = arena;
     node->row = copy;
+    orders_add(m, node);
     if (content) {
         buf_release(&node->content);
         node->content = fresh;
@@ -199,9 +297,9 @@ static bool remove_row(struct rows *rows, const struct row_key *key) {
     bool there;
     size_t at = place(m, key->kind, key->parent, key->name, &there);
     if (there) {
-        node_free(m->nodes[at]);
-        m->count--;
-        memmove(m->nodes + at, m->nodes + at + 1, (m->count - at) * sizeof(struct node *));
+        orders_drop(m, m->all.nodes[at]);
+        node_free(m->all.nodes[at]);
+        sorted_remove(&m->all, at, at + 1);
     }
     return true;
 }
@@ -210,12 +308,14 @@ static bool remove_below(struct rows *rows, enum row_kind kind, const char *pare
     struct memory *m = memory_of(rows);
     bool there;
     size_t first = place(m, kind, parent, "", &there), end = first;
-    while (end < m->count && m->nodes[end]->kind == kind &&
-           strcmp(m->nodes[end]->parent, parent) == 0) {
-        node_free(m->nodes[end++]);
+    if (kind == ROW_MESSAGE) {
+        orders_drop_queue(m, parent);
     }
-    memmove(m->nodes + first, m->nodes + end, (m->count - end) * sizeof(struct node *));
-    m->count -= end - first;
+    while (end < m->all.count && m->all.nodes[end]->kind == kind &&
+           strcmp(m->all.nodes[end]->parent, parent) == 0) {
+        node_free(m->all.nodes[end++]);
+    }
+    sorted_remove(&m->all, first, end);
     return true;
 }
 
@@ -255,6 +355,10 @@ static int64_t date(struct rows *rows, int64_t second) {
     return m->second;
 }
 
+static int64_t latest(struct rows *rows) {
+    return memory_of(rows)->second;
+}
+
 static int64_t stamp(struct rows *rows, int64_t tick) {
     struct memory *m = memory_of(rows);
     m->tick = tick > m->tick ? tick : m->tick + 1;
@@ -264,10 +368,13 @@ static int64_t stamp(struct rows *rows, int64_t tick) {
 static void memory_free(struct rows *rows) {
     struct memory *m = memory_of(rows);
     json_free(rows->json);
-    for (size_t i = 0; i < m->count; i++) {
-        node_free(m->nodes[i]);
+    for (size_t i = 0; i < m->all.count; i++) {
+        node_free(m->all.nodes[i]);
     }
-    free(m->nodes);
+    free(m->all.nodes);
+    for (int order = 0; order < ROW_ORDERS; order++) {
+        free(m->orders[order].nodes);
+    }
     free(m->parent);
     free(m);
 }
@@ -278,7 +385,9 @@ static const struct rows_ops OPS = {
     .rollback = rollback,
     .get = get,
     .seek = seek,
+    .seek_messages = seek_messages,
     .next = next,
+    .count_messages = count_messages,
     .put = put,
     .remove = remove_row,
     .remove_below = remove_below,
@@ -287,6 +396,7 @@ static const struct rows_ops OPS = {
     .clear = clear,
     .next_etag = next_etag,
     .date = date,
+    .latest = latest,
     .stamp = stamp,
     .free = memory_free,
 };

@@ -64,4 +64,27 @@
     "    || printf('.%07dZ', etag % 10000000) AS timestamp,"                                       \
     "  CAST(content AS TEXT) AS properties FROM rows WHERE kind = 6;"
 
-const char *const ROWS_SCHEMA_STEPS[ROWS_SCHEMA_VERSION] = {STEP_RECORDS, STEP_VIEWS, STEP_TABLES};
+/* 4: queues. A message's name is its id, which begins with the instant of its insertion. */
+#define VIEW_DATE(column)                                                                          \
+    "strftime('%Y-%m-%dT%H:%M:%S', " column " / 1000000000, 'unixepoch')"                          \
+    "  || printf('.%09dZ', " column " % 1000000000)"
+
+#define STEP_QUEUES                                                                                \
+    "ALTER TABLE rows ADD COLUMN next_visible INTEGER;"                                            \
+    "ALTER TABLE rows ADD COLUMN expires INTEGER;"                                                 \
+    "CREATE INDEX messages_by_visibility ON rows (parent, next_visible, name) WHERE kind = 4;"     \
+    "CREATE INDEX messages_by_expiry ON rows (parent, expires, name) WHERE kind = 4;"              \
+    "CREATE VIEW queues AS SELECT name, datetime(created, 'unixepoch') AS created, metadata"       \
+    "  FROM rows WHERE kind = 3;"                                                                  \
+    "CREATE VIEW messages AS SELECT parent AS queue, name AS id,"                                  \
+    "  datetime(created, 'unixepoch') AS inserted," VIEW_DATE(                                     \
+        "next_visible") " AS next_visible,"                                                        \
+                        "  CASE expires WHEN 9223372036854775807 THEN NULL ELSE " VIEW_DATE(       \
+                            "expires") " END"                                                      \
+                                       "    AS expires,"                                           \
+                                       "  blocks AS dequeue_count, printf('%016x', etag) AS "      \
+                                       "receipt,"                                                  \
+                                       "  CAST(content AS TEXT) AS body FROM rows WHERE kind = 4;"
+
+const char *const ROWS_SCHEMA_STEPS[ROWS_SCHEMA_VERSION] = {STEP_RECORDS, STEP_VIEWS, STEP_TABLES,
+                                                            STEP_QUEUES};

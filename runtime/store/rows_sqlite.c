@@ -165,6 +165,9 @@ static bool read_row(struct sqlite *s, sqlite3_stmt *st, struct row *out) {
         .content_type = column_text(st, COLUMN_CONTENT_TYPE),
         .length = sqlite3_column_int64(st, COLUMN_LENGTH),
         .blocks = sqlite3_column_int64(st, COLUMN_BLOCKS),
+        .next_visible = sqlite3_column_int64(st, COLUMN_NEXT_VISIBLE),
+        .expires = sqlite3_column_int64(st, COLUMN_EXPIRES),
+        .created = sqlite3_column_int64(st, COLUMN_CREATED),
     };
     read_lease(st, &out->lease);
     return read_metadata(s, st, out);
@@ -211,11 +214,7 @@ static enum rows_found get(struct rows *rows, const struct row_key *key, bool co
         return found;
     }
     out->name = key->name;
-    if (content) {
-        return read_content(s, st, out) ? ROWS_FOUND : ROWS_FAILED;
-    }
-    out->created = sqlite3_column_int64(st, COLUMN_LAST);
-    return ROWS_FOUND;
+    return !content || read_content(s, st, out) ? ROWS_FOUND : ROWS_FAILED;
 }
 
 static bool seek(struct rows *rows, enum row_kind kind, const char *parent, const char *name) {
@@ -230,6 +229,31 @@ static bool seek(struct rows *rows, enum row_kind kind, const char *parent, cons
     return true;
 }
 
+static bool seek_messages(struct rows *rows, const char *queue, enum row_order order) {
+    struct sqlite *s = sqlite_of(rows);
+    close_read(s, READING_SCAN);
+    enum statement which = order == BY_EXPIRY ? STATEMENT_SCAN_EXPIRY : STATEMENT_SCAN_VISIBLE;
+    sqlite3_stmt *st = with_key(s, which, ROW_MESSAGE, queue, NULL);
+    s->reading[READING_SCAN] = st;
+    return st != NULL;
+}
+
+static int64_t count_messages(struct rows *rows, const char *queue, int64_t date) {
+    struct sqlite *s = sqlite_of(rows);
+    sqlite3_stmt *st = with_key(s, STATEMENT_COUNT_MESSAGES, ROW_MESSAGE, queue, NULL);
+    if (!st) {
+        return -1;
+    }
+    sqlite3_bind_int64(st, 3, date);
+    int code = sqlite3_step(st);
+    int64_t count = code == SQLITE_ROW ? sqlite3_column_int64(st, 0) : -1;
+    sqlite3_reset(st);
+    if (code != SQLITE_ROW) {
+        sqlite_fail(s, code);
+    }
+    return count;
+}
+
 static enum rows_found next(struct rows *rows, struct row *out) {
     struct sqlite *s = sqlite_of(rows);
     sqlite3_stmt *st = s->reading[READING_SCAN];
@@ -240,30 +264,34 @@ static enum rows_found next(struct rows *rows, struct row *out) {
     return found;
 }
 
-/* Parameters 4 and on: the columns in their order. */
+/* Parameters of a write: the key, then the columns in their order. */
+enum { FIRST_COLUMN = 4 };
+
 static bool bind_row(struct sqlite *s, sqlite3_stmt *st, const struct row *row) {
-    enum { FIRST = 4 };
-    sqlite3_bind_int64(st, FIRST + COLUMN_ETAG, row->etag);
-    sqlite3_bind_int64(st, FIRST + COLUMN_MODIFIED, row->modified);
-    sqlite3_bind_int(st, FIRST + COLUMN_TYPE, (int)row->type);
-    bind_text(st, FIRST + COLUMN_CONTENT_TYPE, row->content_type);
-    sqlite3_bind_int64(st, FIRST + COLUMN_LENGTH, row->length);
-    sqlite3_bind_int64(st, FIRST + COLUMN_BLOCKS, row->blocks);
+    sqlite3_bind_int64(st, FIRST_COLUMN + COLUMN_ETAG, row->etag);
+    sqlite3_bind_int64(st, FIRST_COLUMN + COLUMN_MODIFIED, row->modified);
+    sqlite3_bind_int(st, FIRST_COLUMN + COLUMN_TYPE, (int)row->type);
+    bind_text(st, FIRST_COLUMN + COLUMN_CONTENT_TYPE, row->content_type);
+    sqlite3_bind_int64(st, FIRST_COLUMN + COLUMN_LENGTH, row->length);
+    sqlite3_bind_int64(st, FIRST_COLUMN + COLUMN_BLOCKS, row->blocks);
     if (row->metadata_len) {
         if (!lines_from_pairs(&s->text_out, row->metadata, row->metadata_len)) {
             return sqlite_fail(s, SQLITE_NOMEM);
         }
-        sqlite3_bind_text(st, FIRST + COLUMN_METADATA, s->text_out.data, (int)s->text_out.len,
-                          SQLITE_STATIC);
+        sqlite3_bind_text(st, FIRST_COLUMN + COLUMN_METADATA, s->text_out.data,
+                          (int)s->text_out.len, SQLITE_STATIC);
     } else {
-        sqlite3_bind_null(st, FIRST + COLUMN_METADATA);
+        sqlite3_bind_null(st, FIRST_COLUMN + COLUMN_METADATA);
     }
     const struct row_lease *lease = &row->lease;
-    bind_text(st, FIRST + COLUMN_LEASE_ID, lease->id);
-    bind_optional(st, FIRST + COLUMN_LEASE_SECONDS, lease->id ? lease->seconds : UNSET);
-    bind_optional(st, FIRST + COLUMN_LEASE_END, lease->end);
-    bind_optional(st, FIRST + COLUMN_LEASE_BREAK_END, lease->break_end);
-    bind_text(st, FIRST + COLUMN_LEASE_BOOT, lease->boot);
+    bind_text(st, FIRST_COLUMN + COLUMN_LEASE_ID, lease->id);
+    bind_optional(st, FIRST_COLUMN + COLUMN_LEASE_SECONDS, lease->id ? lease->seconds : UNSET);
+    bind_optional(st, FIRST_COLUMN + COLUMN_LEASE_END, lease->end);
+    bind_optional(st, FIRST_COLUMN + COLUMN_LEASE_BREAK_END, lease->break_end);
+    bind_text(st, FIRST_COLUMN + COLUMN_LEASE_BOOT, lease->boot);
+    bind_optional(st, FIRST_COLUMN + COLUMN_NEXT_VISIBLE,
+                  row->next_visible ? row->next_visible : UNSET);
+    bind_optional(st, FIRST_COLUMN + COLUMN_EXPIRES, row->expires ? row->expires : UNSET);
     return true;
 }
 
@@ -276,8 +304,8 @@ static bool put(struct rows *rows, const struct row_key *key, const struct row *
     }
     if (content) {
         const char *data = row->content ? row->content : "";
-        sqlite3_bind_int64(st, 16, row->created);
-        sqlite3_bind_blob64(st, 17, data, row->content_len, SQLITE_STATIC);
+        sqlite3_bind_int64(st, FIRST_COLUMN + COLUMN_CREATED, row->created);
+        sqlite3_bind_blob64(st, FIRST_COLUMN + COLUMN_LAST, data, row->content_len, SQLITE_STATIC);
     }
     return finish(s, st);
 }
@@ -471,6 +499,12 @@ static int64_t date(struct rows *rows, int64_t second) {
     return s->state_date;
 }
 
+/* A reader asks the file. */
+static int64_t latest(struct rows *rows) {
+    struct sqlite *s = sqlite_of(rows);
+    return s->writing || read_state(s) ? s->state_date : 0;
+}
+
 static int64_t stamp(struct rows *rows, int64_t tick) {
     struct sqlite *s = sqlite_of(rows);
     s->state_tick = tick > s->state_tick ? tick : s->state_tick + 1;
@@ -498,7 +532,9 @@ const struct rows_ops SQLITE_ROWS = {
     .rollback = rollback,
     .get = get,
     .seek = seek,
+    .seek_messages = seek_messages,
     .next = next,
+    .count_messages = count_messages,
     .put = put,
     .remove = remove_row,
     .remove_below = remove_below,
@@ -507,6 +543,7 @@ const struct rows_ops SQLITE_ROWS = {
     .clear = clear,
     .next_etag = next_etag,
     .date = date,
+    .latest = latest,
     .stamp = stamp,
     .free = sqlite_rows_free,
 };

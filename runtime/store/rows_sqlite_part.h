@@ -8,10 +8,10 @@
 #include "base/alloc.h"
 #include "store/rows_sqlite.h"
 
-/* What every look at a record reads, in the order of COLUMN_*; one more column follows it. */
+/* What every look at a record reads, in the order of COLUMN_*; one more column may follow. */
 #define COLUMNS                                                                                    \
     "etag, modified, type, content_type, length, blocks, metadata, lease_id, lease_seconds,"       \
-    " lease_end, lease_break_end, lease_boot"
+    " lease_end, lease_break_end, lease_boot, next_visible, expires, created"
 
 enum column {
     COLUMN_ETAG,
@@ -26,7 +26,10 @@ enum column {
     COLUMN_LEASE_END,
     COLUMN_LEASE_BREAK_END,
     COLUMN_LEASE_BOOT,
-    COLUMN_LAST, /* created, content or name */
+    COLUMN_NEXT_VISIBLE,
+    COLUMN_EXPIRES,
+    COLUMN_CREATED,
+    COLUMN_LAST, /* content or name */
 };
 
 #define OF_KEY " WHERE kind = ?1 AND parent = ?2 AND name = ?3"
@@ -35,15 +38,24 @@ enum column {
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
     X(COMMIT, "COMMIT")                                                                            \
     X(ROLLBACK, "ROLLBACK")                                                                        \
-    X(GET, "SELECT " COLUMNS ", created FROM rows" OF_KEY)                                         \
+    X(GET, "SELECT " COLUMNS " FROM rows" OF_KEY)                                                  \
     X(GET_CONTENT, "SELECT " COLUMNS ", CASE WHEN length <= ?4 THEN content END FROM rows" OF_KEY) \
     X(SCAN, "SELECT " COLUMNS ", name FROM rows"                                                   \
             " WHERE kind = ?1 AND parent = ?2 AND name >= ?3 ORDER BY name")                       \
-    X(PUT, "INSERT OR REPLACE INTO rows (kind, parent, name, " COLUMNS ", created, content)"       \
-           " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)") \
+    X(PUT,                                                                                         \
+      "INSERT OR REPLACE INTO rows (kind, parent, name, " COLUMNS ", content)"                     \
+      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"  \
+      " ?19)")                                                                                     \
     X(PUT_HEAD, "UPDATE rows SET etag = ?4, modified = ?5, type = ?6, content_type = ?7,"          \
                 " length = ?8, blocks = ?9, metadata = ?10, lease_id = ?11, lease_seconds = ?12,"  \
-                " lease_end = ?13, lease_break_end = ?14, lease_boot = ?15" OF_KEY)                \
+                " lease_end = ?13, lease_break_end = ?14, lease_boot = ?15, next_visible = ?16,"   \
+                " expires = ?17" OF_KEY)                                                           \
+    X(SCAN_VISIBLE, "SELECT " COLUMNS ", name FROM rows INDEXED BY messages_by_visibility"         \
+                    " WHERE kind = 4 AND parent = ?2 ORDER BY next_visible, name")                 \
+    X(SCAN_EXPIRY, "SELECT " COLUMNS ", name FROM rows INDEXED BY messages_by_expiry"              \
+                   " WHERE kind = 4 AND parent = ?2 ORDER BY expires, name")                       \
+    X(COUNT_MESSAGES, "SELECT count(*) FROM rows INDEXED BY messages_by_expiry"                    \
+                      " WHERE kind = 4 AND parent = ?2 AND expires > ?3")                          \
     X(REMOVE, "DELETE FROM rows" OF_KEY)                                                           \
     X(REMOVE_BELOW, "DELETE FROM rows WHERE kind = ?1 AND parent = ?2")                            \
     X(PIECE_ADD, "INSERT INTO pieces (container, name, position, data) VALUES (?1, ?2, ?3, ?4)")   \

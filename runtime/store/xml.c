@@ -138,6 +138,12 @@ struct listing {
     struct store_item *item; /* the one being read, once its name is known */
 };
 
+struct messages {
+    struct store_reply *reply;
+    struct store_message *message; /* the one being read */
+    int count;
+};
+
 static int hex(char c) {
     return c >= '0' && c <= '9'   ? c - '0'
            : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -192,7 +198,8 @@ static bool list_open(struct walk *w) {
 
 static bool in_item(const struct walk *w) {
     return (at(w, 1, "Blobs") && (at(w, 2, "Blob") || at(w, 2, "BlobPrefix"))) ||
-           (at(w, 1, "Containers") && at(w, 2, "Container"));
+           (at(w, 1, "Containers") && at(w, 2, "Container")) ||
+           (at(w, 1, "Queues") && at(w, 2, "Queue"));
 }
 
 static bool list_close(struct walk *w) {
@@ -236,6 +243,100 @@ bool xml_read_list(struct xml *x, const char *data, size_t n, struct store_reply
               w.depth >= 0 && !w.complete ? "cut short or malformed"
                                           : "not in the form of the service");
     return false;
+}
+
+/* --- messages --- */
+
+static bool messages_open(struct walk *w) {
+    struct messages *m = w->arg;
+    if (w->depth == 1) {
+        m->message = strcmp(w->path[1], "QueueMessage") == 0 && m->count++ < MESSAGES_MAX
+                         ? reply_add_message(m->reply)
+                         : NULL;
+        return m->message != NULL;
+    }
+    return w->depth > 0 || strcmp(w->path[0], "QueueMessagesList") == 0;
+}
+
+/* A date; what is later than the year 2200 is never. */
+static bool take_date(const char *text, int64_t *date) {
+    static const char FORM[] = "Mon, 02 Jan 2006 15:04:05 GMT";
+    if (strlen(text) == sizeof FORM - 1 && strcmp(text + 12, "2200 23:59:59 GMT") > 0 &&
+        text[11] == ' ' && text[16] == ' ') {
+        *date = NEVER;
+        return true;
+    }
+    return instant_parse_http(text, date);
+}
+
+static bool take_text(struct messages *m, const char **out, const struct buf *text) {
+    *out = arena_copy(&m->reply->arena, buf_str(text), text->len);
+    return *out != NULL;
+}
+
+static bool messages_close(struct walk *w) {
+    struct messages *m = w->arg;
+    struct store_message *message = m->message;
+    const char *text = buf_str(&w->text);
+    if (w->depth == 1) {
+        return message->id != NULL;
+    }
+    if (w->depth != 2) {
+        return w->depth < 2;
+    }
+    if (at(w, 2, "MessageId")) {
+        return take_text(m, &message->id, &w->text);
+    } else if (at(w, 2, "PopReceipt")) {
+        return take_text(m, &message->receipt, &w->text);
+    } else if (at(w, 2, "MessageText")) {
+        message->body_len = w->text.len;
+        return take_text(m, &message->body, &w->text);
+    } else if (at(w, 2, "InsertionTime")) {
+        return take_date(text, &message->inserted);
+    } else if (at(w, 2, "ExpirationTime")) {
+        return take_date(text, &message->expires);
+    } else if (at(w, 2, "TimeNextVisible")) {
+        return take_date(text, &message->next_visible);
+    } else if (at(w, 2, "DequeueCount")) {
+        return parse_number(text, &message->dequeue_count);
+    }
+    return true;
+}
+
+bool xml_read_messages(struct xml *x, const char *data, size_t n, struct store_reply *reply,
+                       struct error *err) {
+    struct messages messages = {.reply = reply};
+    struct walk w = {
+        .x = x, .open = messages_open, .close = messages_close, .arg = &messages, .depth = -1};
+    if (walk(&w, data, n)) {
+        return true;
+    }
+    error_set(err, ERR_BAD_ANSWER, "the list of messages is %s",
+              w.depth >= 0 && !w.complete ? "cut short or malformed"
+                                          : "not in the form of the service");
+    return false;
+}
+
+/* A carriage return would be read as a line feed. */
+void xml_write_text(struct buf *out, const char *text, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        switch (text[i]) {
+        case '&':
+            buf_puts(out, "&amp;");
+            break;
+        case '<':
+            buf_puts(out, "&lt;");
+            break;
+        case '>':
+            buf_puts(out, "&gt;");
+            break;
+        case '\r':
+            buf_puts(out, "&#13;");
+            break;
+        default:
+            buf_putc(out, text[i]);
+        }
+    }
 }
 
 /* --- error bodies --- */

@@ -1,4 +1,4 @@
-/* xml.h -- the service's answers in XML: lists and error bodies.
+/* xml.h -- the service's answers in XML: lists, messages and error bodies.
  *
  * Read as a stream: nothing is fetched from the network, no entity is defined or replaced, and depth and
  * lengths are limited. What is not exactly such an answer (cut short, HTML of some proxy) is refused.
@@ -20,7 +20,13 @@ struct xml;
 struct xml *xml_new(struct error *err);
 void xml_free(struct xml *x);
 
-/* Adds the items of a list of containers or blobs, and the next marker, to the reply. False with err. */
+/* Adds the messages of an answer to the reply. False with err. */
+bool xml_read_messages(struct xml *x, const char *data, size_t n, struct store_reply *reply,
+                       struct error *err);
+/* Appends text as it stands in an element. It must be free of what XML cannot carry: text_fault_xml. */
+void xml_write_text(struct buf *out, const char *text, size_t n);
+
+/* Adds the items of a list of containers, blobs or queues, and the next marker, to the reply. False with err. */
 bool xml_read_list(struct xml *x, const char *data, size_t n, struct store_reply *reply,
                    struct error *err);
 
