@@ -1,4 +1,4 @@
--- synod store ls|get|put|rm|head: look at and mend a store by hand.
+-- synod store ls|get|put|rm|head|table: look at and mend a store by hand.
 
 local common = require "cli.common"
 local core = require "synod.core"
@@ -17,9 +17,11 @@ local store = {
     "put CONTAINER/BLOB [FILE]           without FILE, or with -: standard input",
     "rm CONTAINER[/BLOB]...              BLOB* is every blob whose name begins so",
     "head CONTAINER[/BLOB] [--json]",
+    "table ls [TABLE[/PARTITION]] [--filter FILTER] [--json]",
   },
   options = common.join(common.store, {
     { name = "json", meaning = "ls, head: one JSON object a line" },
+    { name = "filter", value = "FILTER", meaning = "table ls: only what it takes, such as \"age ge 18\"" },
     {
       name = "output", short = "o", value = "FILE",
       meaning = "get: write the content there", default = "standard output",
@@ -260,6 +262,15 @@ function actions.head(s, parsed)
     fields[#fields + 1] = { "metadata " .. metadata_name, props.metadata[metadata_name] }
   end
   io.write(show.fields(fields))
+end
+
+-- tables
+
+function actions.table(s, parsed)
+  local tables = require "cli.store_table"
+  local fault = tables.fault(parsed.args)
+  if fault then wrong("%s", fault) end
+  tables.run(s, parsed)
 end
 
 local function action_named(word)

@@ -46,15 +46,15 @@ static int place_tostring(lua_State *L) {
     return 1;
 }
 
-/* core.name_fault("container", "blob" or "queue", name) -> what is wrong with it, or nil */
+/* core.name_fault("container", "blob", "queue" or "table", name) -> what is wrong with it, or nil */
 static int l_name_fault(lua_State *L) {
-    static const char *const KINDS[] = {"container", "blob", "queue", NULL};
+    static const char *const KINDS[] = {"container", "blob", "queue", "table", NULL};
+    static const char *(*const FAULTS[])(const char *, size_t) = {
+        name_fault_container, name_fault_blob, name_fault_queue, name_fault_table};
     size_t len;
     int kind = luaL_checkoption(L, 1, NULL, KINDS);
     const char *name = luaL_checklstring(L, 2, &len);
-    lua_pushstring(L, kind == 0   ? name_fault_container(name, len)
-                      : kind == 1 ? name_fault_blob(name, len)
-                                  : name_fault_queue(name, len));
+    lua_pushstring(L, FAULTS[kind](name, len));
     return 1;
 }
 

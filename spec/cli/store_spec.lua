@@ -41,6 +41,29 @@ describe("synod store", function()
     assert.is_nil(alike:find("\nb "))
   end)
 
+  it("lists tables and their entities", function()
+    local output, code = run([[
+      echo 'local synod = require "synod"; local t = synod.store:table "People"; assert(t:create())
+        for i, name in ipairs { "Ada", "Zoë" } do
+          assert(t:upsert { partition = "p" .. i, row = "r", name = name, age = 30 + i, at = synod.time(0),
+            score = i == 1 and 0/0 or 1.5, small = synod.int32(7) })
+        end' >t.lua && $SYNOD t.lua
+      $SYNOD store table ls; $SYNOD store table ls --json; $SYNOD store table ls People
+      $SYNOD store table ls people/p1 --json | sed 's/"etag":[^,]*"",//; s/"timestamp":"[^"]*"/T/'
+      $SYNOD store table ls People --filter "age gt 31L" | wc -l
+      $SYNOD store table ls None; echo $?; $SYNOD store table ls a-b; echo $?; $SYNOD store table; echo $?]])
+    assert.equal(0, code)
+    assert.matches('^People\n{"name":"People"}\nPARTITION  ROW  TIMESTAMP             PROPERTIES\n', output)
+    assert.matches("\np2         r    %d+%-%d+%-%d+T[%d:]+Z  age=32 at=1970%-01%-01T00:00:00.0000000Z name=Zoë "
+      .. "score=1.5 small=7\n", output)
+    assert.matches('"age":31,"at":"1970-01-01T00:00:00.0000000Z",', output, 1, true)
+    assert.matches('"name":"Ada","partition":"p1","row":"r","score":"NaN","small":7,T}\n2\n', output, 1, true)
+    assert.matches("the table does not exist (TableNotFound, 404); create it first\n1\n", output, 1, true)
+    assert.matches("the table name 'a-b' may hold only letters and digits, a letter first", output, 1, true)
+    assert.matches("store table: say what to do: ls", output, 1, true)
+    assert.matches("\n2\n$", output)
+  end)
+
   it("prints JSON for programs", function()
     local output = run(CREATE .. [[
       $SYNOD store put flags/a --metadata 'quote="' --metadata n=1 </dev/null
