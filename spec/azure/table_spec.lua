@@ -180,6 +180,34 @@ describe("a server that is no table service", function()
     end)
   end
 
+  it("continues pages, empty ones too, with what it was told", function()
+    local seen = {}
+    for i, e in ipairs(assert(ask "JsonPages")) do seen[i] = e.n.value end
+    assert.same({ 1, 2, 3 }, seen)
+  end)
+
+  it("answers batches as the service does, and otherwise", function()
+    core.main(function()
+      local store <close> = assert(core.open_store(azurite.string_for(server.port)))
+      local function batch()
+        return store:table("Any"):batch({
+          { upsert = { partition = "p", row = "a" } }, { merge = { partition = "p", row = "b" }, if_match = "*" },
+        }, { retries = 0 })
+      end
+      local results = assert(batch())
+      assert.same({ [[W/"datetime'2026-01-01T00%3A00%3A00Z'"]], [[W/"datetime'2026-01-02T00%3A00%3A00Z'"]] },
+        { results[1].etag, results[2].etag })
+      local said = {}
+      for i = 1, 6 do
+        local ok, err = batch()
+        assert.is_nil(ok)
+        said[i] = ("%s %s %s"):format(err.code, err.status, err.index)
+      end
+      assert.same({ "UpdateConditionNotSatisfied 412 2", "BadAnswer nil nil", "Other 400 nil", "SomethingNew 400 1",
+        "BadAnswer nil nil", "RequestBodyTooLarge 413 nil" }, said)
+    end)
+  end)
+
   it("refuses in its own words", function()
     local codes = {}
     for _, name in ipairs { "JsonBusy", "JsonGone", "JsonInput", "JsonNew", "JsonMute" } do

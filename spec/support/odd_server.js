@@ -88,6 +88,25 @@ function asksToWait(value, headers) {
   return answer("503 Server Busy", { ...OURS, "x-ms-error-code": "ServerBusy", "Retry-After": value, ...headers }, "");
 }
 
+/* Answers to a batch, in the service's own form: one after the other. */
+const part = (status, text) => "--changesetresponse_b\r\nContent-Type: application/http\r\n"
+  + `Content-Transfer-Encoding: binary\r\n\r\nHTTP/1.1 ${status}\r\nDataServiceVersion: 3.0;\r\n${text}\r\n`;
+const batch = (...parts) => answer("202 Accepted",
+  { ...OURS, "Content-Type": "multipart/mixed; boundary=batchresponse_a" },
+  "--batchresponse_a\r\nContent-Type: multipart/mixed; boundary=changesetresponse_b\r\n\r\n" + parts.join("")
+  + "--changesetresponse_b--\r\n--batchresponse_a--\r\n");
+const written = (n) => part("204 No Content", `ETag: W/"datetime'2026-01-0${n}T00%3A00%3A00Z'"\r\n\r\n`);
+const BATCHES = [
+  batch(written(1), written(2)),
+  batch(part("412 Precondition Failed", 'Content-Type: application/json\r\n\r\n{"odata.error":{"code":'
+    + '"UpdateConditionNotSatisfied","message":{"lang":"en-US","value":"1:The update condition.\\nRequestId:1"}}}')),
+  batch(written(1)),
+  batch(part("400 Bad Request", "\r\n")),
+  batch(part("400 Bad Request", '\r\n{"odata.error":{"code":"SomethingNew","message":{"lang":"en-US","value":"0:New."}}}')),
+  answer("202 Accepted", OURS, "--batchresponse_a\r\nConte"),
+  refusal("413 Too Large", "RequestBodyTooLarge"),
+];
+
 /* What is not just a text to send: the socket, and how many requests came on it before. */
 const ACTS = {
   "reset": (socket) => socket.resetAndDestroy(),
@@ -108,6 +127,15 @@ const ACTS = {
   "wait-seconds": (socket) => socket.write(counts["wait-seconds"] % 2 ? asksToWait("3", {}) : WORDS.ok),
   "wait-date": (socket) => socket.write(counts["wait-date"] % 2
     ? asksToWait("Sat, 21 Nov 2026 10:00:03 GMT", { Date: "Sat, 21 Nov 2026 10:00:00 GMT" }) : WORDS.ok),
+  "$batch": (socket) => socket.write(BATCHES[(counts.$batch - 1) % BATCHES.length]),
+  "JsonPages()": (socket, before, target) => {
+    const more = { ...JSON_TYPE, "x-ms-continuation-NextPartitionKey": "1!8!cA--" };
+    const last = target.includes("NextPartitionKey=1%218%21cA--&NextRowKey=1%214%21cg--");
+    const empty = target.includes("NextPartitionKey=1%218%21cA--");
+    socket.write(last ? page(entity('"n":3')) : empty
+      ? answer("200 OK", { ...more, "x-ms-continuation-NextRowKey": "1!4!cg--" }, '{"value":[]}')
+      : answer("200 OK", more, `{"value":[${entity('"n":1')},${entity('"n":2')}]}`));
+  },
   "connections": (socket) => socket.write(answer("200 OK", {}, String(connections))),
 };
 
@@ -123,7 +151,7 @@ function serve(socket, head, body, before) {
   if (word === "echo") {
     socket.write(answer("200 OK", { "X-Method": method }, head + "\r\n\r\n" + body));
   } else if (ACTS[word]) {
-    ACTS[word](socket, before);
+    ACTS[word](socket, before, target);
   } else {
     const text = WORDS[word] || answer("404 Not Found", { ...OURS, "x-ms-error-code": "BlobNotFound" }, "");
     socket.write(method === "HEAD" ? text.slice(0, text.indexOf("\r\n\r\n") + 4) : text);
