@@ -26,6 +26,7 @@ static struct azure_call *call_take(struct azure *az) {
         az->spare = call->next;
         az->spare_count--;
         http_call_clear(&call->http);
+        call->repeated = false;
         return call;
     }
     call = xcalloc(1, sizeof *call);
@@ -62,8 +63,26 @@ static void finish(struct azure_call *call) {
     a->done(a);
 }
 
+static void send_with_token(struct azure_call *call);
+
+/* A 401 was not carried out, whatever it was: with another token it may be sent once more. */
+static bool repeat(struct azure_call *call) {
+    struct azure *az = call->azure;
+    if (!az->tokens || call->repeated || call->http.err.code != ERR_OK ||
+        call->http.status != 401 || !token_refused(az->tokens, call->token_number)) {
+        return false;
+    }
+    call->repeated = true;
+    http_call_clear(&call->http);
+    send_with_token(call);
+    return true;
+}
+
 static void on_answer(struct http_call *http) {
     struct azure_call *call = container_of(http, struct azure_call, http);
+    if (repeat(call)) {
+        return;
+    }
     if (http->err.code == ERR_OK) {
         azure_reply_fill(call->azure, call);
     } else {
@@ -72,11 +91,9 @@ static void on_answer(struct http_call *http) {
     finish(call);
 }
 
-static void azure_send(struct transport *t, struct attempt *a) {
-    struct azure *az = azure_of(t);
-    struct azure_call *call = call_take(az);
-    call->attempt = a;
-    a->impl = call;
+static void send_now(struct azure_call *call) {
+    struct azure *az = call->azure;
+    struct attempt *a = call->attempt;
     error_clear(&a->reply->err);
     if (!azure_request_build(az, call, &a->reply->err)) {
         finish(call);
@@ -87,10 +104,40 @@ static void azure_send(struct transport *t, struct attempt *a) {
     http_start(az->http, &call->http);
 }
 
+static void on_token(struct token_wait *w) {
+    struct azure_call *call = container_of(w, struct azure_call, token);
+    if (w->err.code == ERR_OK) {
+        send_now(call);
+    } else {
+        call->attempt->reply->err = w->err;
+        finish(call);
+    }
+}
+
+static void send_with_token(struct azure_call *call) {
+    call->token.done = on_token;
+    if (token_ask(call->azure->tokens, &call->token, call->attempt->deadline)) {
+        send_now(call);
+    }
+}
+
+static void azure_send(struct transport *t, struct attempt *a) {
+    struct azure *az = azure_of(t);
+    struct azure_call *call = call_take(az);
+    call->attempt = a;
+    a->impl = call;
+    if (az->tokens) {
+        send_with_token(call);
+    } else {
+        send_now(call);
+    }
+}
+
 static void azure_drop(struct transport *t, struct attempt *a) {
     struct azure *az = azure_of(t);
     struct azure_call *call = a->impl;
     if (call) {
+        token_leave(&call->token);
         http_abort(az->http, &call->http);
         error_set(&a->reply->err, ERR_CANCELLED, NULL);
         finish(call);
@@ -99,6 +146,8 @@ static void azure_drop(struct transport *t, struct attempt *a) {
 
 static void azure_free(struct transport *t) {
     struct azure *az = azure_of(t);
+    token_source_free(az->tokens);
+    az->tokens = NULL;
     http_free(az->http);
     while (az->spare) {
         struct azure_call *call = az->spare;
@@ -130,8 +179,15 @@ struct transport *transport_azure_new(struct world *w, const char *connection_st
     buf_init(&az->authorization, SIGN_TEXT_MAX);
     if (account_parse(&az->account, connection_string, err)) {
         az->http = http_new(w, err);
-        if (az->http) {
+        bool token = credential_is_token(&az->account.credential);
+        if (az->http && token) {
+            az->tokens = token_source_new(w, &az->account.credential, err);
+        }
+        if (az->http && (az->tokens || !token)) {
             return &az->base;
+        }
+        if (az->http) {
+            http_free(az->http);
         }
     }
     account_release(&az->account);

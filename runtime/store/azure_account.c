@@ -117,6 +117,17 @@ static bool plain(struct piece p, const char *allowed) {
 #define LOWER_DIGITS "abcdefghijklmnopqrstuvwxyz0123456789"
 #define URL_CHARACTERS LOWER_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZ-._~:/[]%"
 
+/* Cuts the SAS off an endpoint: false when it has none. */
+static bool cut_sas(struct piece *url, struct piece *sas) {
+    const char *mark = url->text ? memchr(url->text, '?', url->len) : NULL;
+    if (!mark) {
+        return false;
+    }
+    *sas = (struct piece){mark + 1, (size_t)(url->text + url->len - mark) - 1};
+    url->len = (size_t)(mark - url->text);
+    return true;
+}
+
 static bool set_endpoint(struct endpoint *e, enum part part, struct piece url, struct error *err) {
     size_t scheme = url.len > 7 && strncasecmp(url.text, "http://", 7) == 0    ? 7
                     : url.len > 8 && strncasecmp(url.text, "https://", 8) == 0 ? 8
@@ -166,17 +177,22 @@ static bool use_emulator(struct account *a, const struct pieces *all, struct err
             return false;
         }
     }
-    a->credential.signer = signer_new(EMULATOR_ACCOUNT, EMULATOR_KEY, strlen(EMULATOR_KEY), err);
-    return a->credential.signer != NULL;
+    return credential_use_key(&a->credential, EMULATOR_ACCOUNT, EMULATOR_KEY, strlen(EMULATOR_KEY),
+                              err);
 }
 
+static const struct {
+    enum part part;
+    const char *word;
+} SERVICES[SERVICE_COUNT] = {{PART_BLOB, "blob"}, {PART_QUEUE, "queue"}, {PART_TABLE, "table"}};
+
+static struct endpoint *service_endpoint(struct account *a, int service) {
+    return service == SERVICE_BLOB ? &a->blob : service == SERVICE_QUEUE ? &a->queue : &a->table;
+}
+
+/* The endpoints that are not given follow from the account's name. */
 static bool name_endpoints(struct account *a, const struct pieces *all, const char *name,
                            struct error *err) {
-    static const struct {
-        enum part part;
-        const char *word;
-    } SERVICES[] = {{PART_BLOB, "blob"}, {PART_QUEUE, "queue"}, {PART_TABLE, "table"}};
-    struct endpoint *endpoints[] = {&a->blob, &a->queue, &a->table};
     struct piece protocol = all->of[PART_PROTOCOL], suffix = all->of[PART_SUFFIX];
     if (protocol.text && !piece_is(protocol, "http") && !piece_is(protocol, "https")) {
         return refuse_part(err, PART_PROTOCOL, "can only be http or https");
@@ -184,44 +200,118 @@ static bool name_endpoints(struct account *a, const struct pieces *all, const ch
     if (!suffix.text) {
         suffix = (struct piece){"core.windows.net", strlen("core.windows.net")};
     }
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < SERVICE_COUNT; i++) {
         char url[ENDPOINT_MAX];
         struct piece given = all->of[SERVICES[i].part];
         enum part part = given.text ? SERVICES[i].part : PART_SUFFIX;
+        if (!given.text && !name) {
+            continue;
+        }
         if (!given.text) {
             int n = snprintf(url, sizeof url, "%s://%s.%s.%.*s",
                              piece_is(protocol, "http") ? "http" : "https", name, SERVICES[i].word,
                              suffix.len > 200 ? 200 : (int)suffix.len, suffix.text);
             given = (struct piece){url, (size_t)n};
         }
-        if (!set_endpoint(endpoints[i], part, given, err)) {
+        if (!set_endpoint(service_endpoint(a, i), part, given, err)) {
             return false;
         }
     }
     return true;
 }
 
-static bool use_account(struct account *a, const struct pieces *all, struct error *err) {
-    struct piece name = all->of[PART_NAME], key = all->of[PART_KEY];
-    if (!name.text) {
+/* An endpoint's own SAS goes before the one for all. */
+static bool use_sas(struct account *a, const struct piece *own, struct piece common,
+                    struct error *err) {
+    for (int i = 0; i < SERVICE_COUNT; i++) {
+        struct piece sas = own[i].text ? own[i] : common;
+        if (sas.text &&
+            !credential_use_sas(&a->credential, (enum service)i, sas.text, sas.len, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A token is a secret that opens more than one account: it never crosses a network in the clear. */
+static bool use_token(struct account *a, struct error *err) {
+    for (int i = 0; i < SERVICE_COUNT; i++) {
+        const char *base = service_endpoint(a, i)->base;
+        if (strncasecmp(base, "http://", 7) == 0 && !address_is_loopback(base)) {
+            return refuse_part(
+                err, SERVICES[i].part,
+                "begins with http://, and without a key requests carry a token, which "
+                "is only sent over https");
+        }
+    }
+    return credential_use_environment(&a->credential, err);
+}
+
+static bool use_key(struct account *a, const char *name, struct piece key, struct error *err) {
+    if (credential_use_key(&a->credential, name, key.text, key.len, err)) {
+        return true;
+    }
+    return err->code == ERR_INVALID_INPUT ? refuse_part(err, PART_KEY, "is not base64 text")
+                                          : false;
+}
+
+static bool use_account(struct account *a, struct pieces *all, struct error *err) {
+    struct piece name = all->of[PART_NAME], key = all->of[PART_KEY], common = all->of[PART_SAS];
+    struct piece own[SERVICE_COUNT] = {0};
+    char account[64];
+    bool endpoint = false, sas = common.text != NULL;
+    for (int i = 0; i < SERVICE_COUNT; i++) {
+        sas = cut_sas(&all->of[SERVICES[i].part], &own[i]) || sas;
+        endpoint = endpoint || all->of[SERVICES[i].part].text;
+    }
+    if (!name.text && (key.text || !endpoint)) {
         return refuse(err, "it has neither AccountName nor UseDevelopmentStorage");
     }
     if (name.len > 63 || !plain(name, LOWER_DIGITS "-")) {
         return refuse_part(err, PART_NAME, "may hold only small letters and digits");
     }
-    if (!key.text) {
+    if (!key.text && !sas && !endpoint) {
         return refuse(err, "it has no AccountKey");
     }
-    char account[64];
-    snprintf(account, sizeof account, "%.*s", (int)name.len, name.text);
-    if (!name_endpoints(a, all, account, err)) {
+    if (key.text && sas) {
+        return refuse_part(err, PART_KEY, "cannot stand beside a SharedAccessSignature");
+    }
+    snprintf(account, sizeof account, "%.*s", (int)name.len, name.text ? name.text : "");
+    return name_endpoints(a, all, name.text ? account : NULL, err) &&
+           (key.text ? use_key(a, account, key, err)
+            : sas    ? use_sas(a, own, common, err)
+                     : use_token(a, err));
+}
+
+/* "https://name.blob.core.windows.net?SAS": the other services have the same name with their own word. */
+static bool use_address(struct account *a, const char *text, struct error *err) {
+    char urls[SERVICE_COUNT][ENDPOINT_MAX];
+    struct pieces all = {0};
+    struct piece url = trim(text, strlen(text)), sas = {0};
+    cut_sas(&url, &sas);
+    all.of[PART_BLOB] = url;
+    all.of[PART_SAS] = sas;
+    const char *mark = memmem(url.text, url.len, ".blob.", 6);
+    for (int i = SERVICE_QUEUE; mark && url.len < ENDPOINT_MAX - 8 && i < SERVICE_COUNT; i++) {
+        int head = (int)(mark - url.text), tail = (int)url.len - head - 6;
+        int n = snprintf(urls[i], sizeof urls[i], "%.*s.%s.%.*s", head, url.text, SERVICES[i].word,
+                         tail, mark + 6);
+        all.of[SERVICES[i].part] = (struct piece){urls[i], (size_t)n};
+    }
+    if (mark && memchr(mark, '/', url.len - (size_t)(mark - url.text)) &&
+        url.text[url.len - 1] != '/') {
+        error_set(
+            err, ERR_INVALID_INPUT,
+            "the store's address names a container or blob; give the account's alone, such as "
+            "https://NAME.blob.core.windows.net, with the SAS behind it");
         return false;
     }
-    a->credential.signer = signer_new(account, key.text, key.len, err);
-    if (!a->credential.signer && err->code == ERR_INVALID_INPUT) {
-        return refuse_part(err, PART_KEY, "is not base64 text");
-    }
-    return a->credential.signer != NULL;
+    return use_account(a, &all, err);
+}
+
+static bool is_address(const char *text) {
+    text += strspn(text, " \t\r\n");
+    return strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
 }
 
 bool account_parse(struct account *a, const char *text, struct error *err) {
@@ -230,13 +320,10 @@ bool account_parse(struct account *a, const char *text, struct error *err) {
     if (strlen(text) > CONNECTION_STRING_MAX) {
         return refuse(err, "it is too long");
     }
-    if (!split(&all, text, err)) {
-        return false;
+    if (is_address(text)) {
+        return use_address(a, text, err);
     }
-    if (all.of[PART_SAS].text) {
-        error_set(err, ERR_UNSUPPORTED,
-                  "the connection string holds a SharedAccessSignature, which synod cannot use; "
-                  "give AccountName and AccountKey instead");
+    if (!split(&all, text, err)) {
         return false;
     }
     return all.of[PART_USE_DEVELOPMENT].text || all.of[PART_DEVELOPMENT_PROXY].text
@@ -245,6 +332,6 @@ bool account_parse(struct account *a, const char *text, struct error *err) {
 }
 
 void account_release(struct account *a) {
-    signer_free(a->credential.signer);
+    credential_release(&a->credential);
     memset(a, 0, sizeof *a);
 }

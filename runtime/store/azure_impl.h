@@ -8,6 +8,7 @@
 #include "store/azure_account.h"
 #include "store/http.h"
 #include "store/json.h"
+#include "store/token.h"
 #include "store/transport.h"
 #include "store/xml.h"
 
@@ -26,9 +27,10 @@ struct azure {
     struct transport base;
     struct account account;
     struct http *http;
-    struct xml *xml;     /* NULL until an answer in XML came */
-    struct json *json;   /* NULL until an answer in JSON came */
-    int64_t date_second; /* of `date` */
+    struct token_source *tokens; /* NULL: requests are proved by something else */
+    struct xml *xml;             /* NULL until an answer in XML came */
+    struct json *json;           /* NULL until an answer in JSON came */
+    int64_t date_second;         /* of `date` */
     char date[INSTANT_TEXT_MAX];
     struct buf text, authorization; /* of the request being signed */
     struct azure_call *spare;
@@ -40,6 +42,9 @@ struct azure_call {
     struct http_call http;
     struct azure *azure;
     struct attempt *attempt;
+    struct token_wait token;
+    uint64_t token_number; /* the one it was sent with */
+    bool repeated;         /* with a newer one, after a 401 */
     struct buf url;
     struct buf body;         /* of requests whose body is made here: tables */
     struct azure_call *next; /* among the spare ones */
@@ -57,6 +62,10 @@ bool azure_table_error(struct azure *az, struct http_call *http, struct xml_erro
 
 /* Percent-encodes what may not stand in a path as it is; a slash may, in a path. */
 void append_encoded(struct buf *out, const char *s, bool in_path);
+
+/* azure_authorize.c: adds the signature, SAS or token to a request that is complete but for it. */
+bool azure_authorize(struct azure *az, struct azure_call *call, const struct endpoint *at,
+                     bool lite, struct error *err);
 
 /* Makes the HTTP request of an attempt, signed. False, with err, when it cannot be said. */
 bool azure_request_build(struct azure *az, struct azure_call *call, struct error *err);

@@ -211,29 +211,6 @@ static bool add_headers(struct azure *az, struct http_call *http, const struct s
            date_field(http, "If-Unmodified-Since", when->if_unmodified_since, err);
 }
 
-static bool sign(struct azure *az, struct azure_call *call, const struct endpoint *at, bool lite) {
-    char *path = call->url.data + at->path_at; /* the url begins with the endpoint's base */
-    char *query = strchr(path, '?');
-    struct signed_request what = {
-        .method = call->http.method,
-        .path = path,
-        .query = query ? query + 1 : NULL,
-        .fields = &call->http.fields,
-        .body_len = call->http.body ? call->http.body_len : 0,
-        .lite = lite,
-    };
-    if (query) {
-        *query = '\0'; /* only while it is signed */
-    }
-    bool ok =
-        signer_text(az->account.credential.signer, &what, &az->text) &&
-        signer_authorization(az->account.credential.signer, lite, &az->text, &az->authorization);
-    if (query) {
-        *query = '?';
-    }
-    return ok && http_call_field(&call->http, "Authorization", az->authorization.data);
-}
-
 /* The request as far as it is the same for blobs and containers. */
 static bool build(struct azure *az, struct azure_call *call, const struct endpoint *at,
                   struct error *err) {
@@ -284,9 +261,5 @@ bool azure_request_build(struct azure *az, struct azure_call *call, struct error
                   : build(az, call, at, err))) {
         return false;
     }
-    if (!sign(az, call, at, table)) {
-        error_set(err, ERR_INVALID_INPUT, "the request cannot be signed: it has too many parts");
-        return false;
-    }
-    return true;
+    return azure_authorize(az, call, at, table, err);
 }

@@ -50,6 +50,7 @@ struct http_call {
     size_t body_len;
     size_t body_max;  /* bytes of the answer's body that are taken */
     int64_t deadline; /* boot-time ns */
+    bool direct;      /* by no proxy, whatever the environment says */
     int redirects;    /* follow at most so many; 0: a redirect is an answer like another */
     void (*done)(struct http_call *c);
     void *owner;

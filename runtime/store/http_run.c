@@ -262,7 +262,7 @@ static void set_url(struct http_run *run, const struct http_call *c) {
     buf_clear(&run->url);
     buf_puts(&run->url, c->url);
     SET(run, CURLOPT_URL, c->url);
-    if (is_loopback(c) != run->direct) {
+    if ((c->direct || is_loopback(c)) != run->direct) {
         run->direct = !run->direct;
         SET(run, CURLOPT_NOPROXY, run->direct ? "*" : NULL); /* NULL: as no_proxy says */
     }

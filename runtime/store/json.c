@@ -348,6 +348,32 @@ bool json_read_error(struct json *j, const char *text, size_t len, struct json_e
     return ok;
 }
 
+static void read_field(const struct jansson *lib, const json_t *object, struct json_field *f) {
+    const json_t *value = lib->json_object_get(object, f->name);
+    char digits[32];
+    const char *said = plain_text(lib, object, f->name);
+    if (value && json_is_integer(value)) {
+        snprintf(digits, sizeof digits, "%lld", (long long)lib->json_integer_value(value));
+        said = digits;
+    }
+    f->len = said ? strlen(said) : 0;
+    snprintf(f->text, f->room, "%s", said ? said : "");
+}
+
+bool json_read_fields(struct json *j, const char *text, size_t len, struct json_field *fields,
+                      size_t count, struct error *err) {
+    struct reading r = {&j->lib, NULL, err};
+    json_t *root = load(&r, text, len);
+    if (!root) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        read_field(&j->lib, root, &fields[i]);
+    }
+    j->lib.json_delete(root);
+    return true;
+}
+
 /* --- writing --- */
 
 /* U+2028 and U+2029, which some readers take for the end of a line. */

@@ -46,6 +46,18 @@ struct json_error {
 };
 bool json_read_error(struct json *j, const char *text, size_t len, struct json_error *out);
 
+/* A field of an object as text: a string as it is, a whole number in digits. `room` bytes take as much of it as
+ * goes in, with a NUL; `len` is its whole length, 0 when it is absent or something else. */
+struct json_field {
+    const char *name;
+    char *text;
+    size_t room;
+    size_t len;
+};
+/* False when the text is no object. */
+bool json_read_fields(struct json *j, const char *text, size_t len, struct json_field *fields,
+                      size_t count, struct error *err);
+
 /* Append the text of an entity: all of it, or its properties alone. False: it does not fit. */
 bool json_write_entity(struct buf *out, const struct entity *e);
 bool json_write_properties(struct buf *out, const struct entity *e);
