@@ -1,8 +1,8 @@
 -- Commands: synod.exec runs one to its end without blocking the other tasks.
 --
 -- A command is the leader of its own process group, and what is left of the group is killed when the command has ended,
--- when it is cancelled, and when this process ends in whatever way. It sees neither AZURE_* nor a connection string in
--- SYNOD_STORE, unless the run was given --pass-credentials.
+-- when it is cancelled, and when this process ends in whatever way. It sees neither AZURE_*, IDENTITY_* nor a
+-- connection string in SYNOD_STORE, unless the run was given --pass-credentials.
 
 local core = require "synod.core"
 
@@ -15,6 +15,9 @@ local DRAIN_ROUND_S = 0.1   -- in all a second
 local SIGTERM, SIGKILL = 15, 9
 
 local SECRET_MARKS = { "AccountKey=", "SharedAccessSignature=", "sig=" }
+-- What is between the supervisor and us, and where App Service and Container Apps give tokens to who knows a secret.
+local PRIVATE = { SYNOD_STORE_FD = true, SYNOD_SUPERVISED = true, IDENTITY_ENDPOINT = true, IDENTITY_HEADER = true,
+  MSI_ENDPOINT = true, MSI_SECRET = true }
 local STDIO = { pipe = true, inherit = true, null = true }
 
 -- What --pass-credentials lets commands have: nil, or the variables to add.
@@ -28,7 +31,7 @@ end
 
 --- What a command must not see: credentials, and what is between the supervisor and us.
 local function is_hidden(name, value)
-  if name:find("^AZURE_") or name == "SYNOD_STORE_FD" or name == "SYNOD_SUPERVISED" then return true end
+  if name:find("^AZURE_") or PRIVATE[name] then return true end
   if name ~= "SYNOD_STORE" then return false end
   for _, mark in ipairs(SECRET_MARKS) do
     if value:find(mark, 1, true) then return true end

@@ -28,7 +28,7 @@
       "check the address, the network and that the service runs")                                  \
     X(THROTTLED, "Throttled", 503, "the store is too busy", "try later, or spread the load")       \
     X(UNAUTHORIZED, "Unauthorized", 403, "the store refused the credentials",                      \
-      "check the account name and key")                                                            \
+      "check the account's name and the credentials")                                              \
     X(BAD_ANSWER, "BadAnswer", 0, "the store's answer could not be understood",                    \
       "check that the address is that of a storage service")                                       \
     X(ANSWER_TOO_LARGE, "AnswerTooLarge", 0, "the store's answer is larger than allowed",          \
@@ -70,7 +70,7 @@
       "start again; whoever removed it removed the state")                                         \
     /* the storage service's: any resource */                                                      \
     X(AUTHENTICATION_FAILED, "AuthenticationFailed", 403, "the signature was refused",             \
-      "check the account key and this machine's clock")                                            \
+      "check the credentials and this machine's clock")                                            \
     X(CONDITION_NOT_MET, "ConditionNotMet", 412, "a condition of the request does not hold", "")   \
     X(NOT_MODIFIED, "NotModified", 304, "it has not changed", "")                                  \
     X(INTERNAL_ERROR, "InternalError", 500, "the store had an internal error", "try again")        \

@@ -1,4 +1,5 @@
 /* azure_authorize.c -- the last step of a request: what proves that we may ask. */
+#include <stdio.h>
 #include <string.h>
 
 #include "store/azure_impl.h"
@@ -47,8 +48,15 @@ bool azure_authorize(struct azure *az, struct azure_call *call, const struct end
     enum service service = at == &az->account.blob    ? SERVICE_BLOB
                            : at == &az->account.queue ? SERVICE_QUEUE
                                                       : SERVICE_TABLE;
+    static const char *const WORDS[] = {"blobs", "queues", "tables"};
+    if (!*at->base) {
+        error_set(err, ERR_UNSUPPORTED,
+                  "the account has no address for %s: name it in the connection string, or give "
+                  "AccountName",
+                  WORDS[service]);
+        return false;
+    }
     if (c->kind == CREDENTIAL_SAS && !c->sas[service]) {
-        static const char *const WORDS[] = {"blobs", "queues", "tables"};
         error_set(err, ERR_UNAUTHORIZED,
                   "the connection string has a SAS for another service, and none for %s",
                   WORDS[service]);
@@ -61,4 +69,81 @@ bool azure_authorize(struct azure *az, struct azure_call *call, const struct end
         error_set(err, ERR_INVALID_INPUT, "the request cannot be signed: it has too many parts");
     }
     return ok;
+}
+
+/* --- why it was not enough --- */
+
+/* A time of a SAS: "se" its end, "st" its beginning. Neither is a secret. UNSET when it has none. */
+static int64_t sas_time(const char *sas, const char *name) {
+    char text[64];
+    size_t n = 0;
+    int64_t date;
+    const char *at = sas;
+    while (at && !(strncmp(at, name, 2) == 0 && at[2] == '=')) {
+        at = strchr(at, '&');
+        at = at ? at + 1 : NULL;
+    }
+    for (at = at ? at + 3 : ""; *at && *at != '&' && n + 1 < sizeof text; n++) {
+        bool colon = strncasecmp(at, "%3A", 3) == 0;
+        text[n] = colon ? ':' : *at;
+        at += colon ? 3 : 1;
+    }
+    text[n] = '\0';
+    return instant_parse_iso(text, &date) ? date : UNSET;
+}
+
+static void explain_sas(struct azure *az, const char *word, struct error *err) {
+    const struct credential *c = &az->account.credential;
+    int64_t now = world_wall(az->base.world);
+    for (int i = 0; i < SERVICE_COUNT; i++) {
+        int64_t end = c->sas[i] ? sas_time(c->sas[i], "se") : UNSET;
+        int64_t start = c->sas[i] ? sas_time(c->sas[i], "st") : UNSET;
+        bool over = end != UNSET && now >= end;
+        if (over || (start != UNSET && now < start)) {
+            char text[INSTANT_TEXT_MAX];
+            instant_iso(over ? end : start, 0, text);
+            snprintf(err->message, sizeof err->message,
+                     over ? "the SAS expired at %s: make a new one"
+                          : "the SAS is not good before %s",
+                     text);
+            return;
+        }
+    }
+    if (word && strstr(word, "Mismatch")) {
+        snprintf(err->message, sizeof err->message,
+                 "the SAS does not permit it (%.48s): make one with the permissions, services and "
+                 "resource types that are needed",
+                 word);
+        return;
+    }
+    snprintf(
+        err->message, sizeof err->message,
+        "the SAS was refused (%.48s): it was changed, its key is no longer the account's, it was "
+        "revoked, or the account's network rules keep this machine out",
+        word ? word : "no reason given");
+}
+
+static void explain_token(struct azure *az, const char *word, struct error *err) {
+    const char *who = credential_phrase(az->account.credential.kind);
+    if (word && strncmp(word, "Authorization", 13) == 0) {
+        snprintf(
+            err->message, sizeof err->message,
+            "%s may not do this (%.48s): give it a role on the account, such as Storage Blob Data "
+            "Contributor (queues and tables have their own); network rules may be in the way too",
+            who, word);
+    } else {
+        snprintf(err->message, sizeof err->message,
+                 "the token of %s was refused (%.48s): it must be made for "
+                 "https://storage.azure.com, by "
+                 "the tenant of the account",
+                 who, word ? word : "no reason given");
+    }
+}
+
+void azure_explain_credential(struct azure *az, const char *word, struct error *err) {
+    if (az->account.credential.kind == CREDENTIAL_SAS) {
+        explain_sas(az, word, err);
+    } else if (az->tokens) {
+        explain_token(az, word, err);
+    }
 }

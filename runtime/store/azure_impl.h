@@ -67,6 +67,10 @@ void append_encoded(struct buf *out, const char *s, bool in_path);
 bool azure_authorize(struct azure *az, struct azure_call *call, const struct endpoint *at,
                      bool lite, struct error *err);
 
+/* Says of a credential that was refused, with the service's word or NULL, which it was and what is wrong with it;
+ * nothing of an account key, of which the list knows enough. */
+void azure_explain_credential(struct azure *az, const char *word, struct error *err);
+
 /* Makes the HTTP request of an attempt, signed. False, with err, when it cannot be said. */
 bool azure_request_build(struct azure *az, struct azure_call *call, struct error *err);
 /* Fills in the attempt's reply from a complete answer. */

@@ -218,9 +218,10 @@ static void explain_refused(struct azure *az, const struct store_reply *reply, s
     }
     int64_t minutes = (world_wall(az->base.world) - reply->server_date) / (60 * NS_PER_S);
     if (llabs(minutes) >= AZURE_SKEW_SHOWN_MIN) {
+        struct error said = *err;
         snprintf(err->message, sizeof err->message,
-                 "%s; this machine's clock is %lld minutes %s the store's: set it",
-                 err_sentence(err->code), llabs(minutes), minutes > 0 ? "ahead of" : "behind");
+                 "%.200s; this machine's clock is %lld minutes %s the store's: set it",
+                 error_sentence(&said), llabs(minutes), minutes > 0 ? "ahead of" : "behind");
     }
 }
 
@@ -259,11 +260,14 @@ static void refuse(struct azure *az, struct azure_call *call, const struct head 
     if (verb == VERB_TABLE_DELETE && code == ERR_RESOURCE_NOT_FOUND) {
         code = ERR_TABLE_NOT_FOUND; /* as every other call on a table says it */
     }
-    if (!word || http->status == 304 || (code == ERR_OTHER && http->status == 403)) {
+    if (!word || http->status == 304 ||
+        (code == ERR_OTHER && (http->status == 403 || http->status == 401))) {
         code = code_from_status(http->status, verb);
     }
     struct error *err = &reply->err;
-    bool say = wants_body(code) && body.message[0];
+    bool say = wants_body(code) && body.message[0] &&
+               !credential_is_shown_by(&az->account.credential, body.message) &&
+               !credential_is_shown_by(&az->account.credential, body.detail);
     error_set(err, code, say ? "%.200s%s%.100s%s" : NULL, body.message, *body.detail ? " (" : "",
               body.detail, *body.detail ? ")" : "");
     err->status = http->status;
@@ -276,6 +280,7 @@ static void refuse(struct azure *az, struct azure_call *call, const struct head 
         }
     }
     if (code == ERR_AUTHENTICATION_FAILED || code == ERR_UNAUTHORIZED) {
+        azure_explain_credential(az, word, err);
         explain_refused(az, reply, err);
     }
 }

@@ -41,8 +41,8 @@ struct store_call {
     struct call_state *state; /* the client's */
 };
 
-/* url: "embedded:PATH", "embedded:PATH?relaxed", "memory:", "azure" (the connection string is then that of
- * AZURE_STORAGE_CONNECTION_STRING, read now), or a connection string. NULL and err when it cannot be
+/* url: "embedded:PATH", "embedded:PATH?relaxed", "memory:", "azure" (what the environment says now: see
+ * azure_account.h), an account's address (https://...), or a connection string. NULL and err when it cannot be
  * opened; err never shows the url, which may hold a key. */
 struct transport *transport_open(struct world *w, const char *url, struct error *err);
 struct store *store_open(struct world *w, const char *url, struct error *err);

@@ -1,6 +1,8 @@
 /* open.c -- from the address of a store to what carries requests there. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "store/client.h"
@@ -38,14 +40,37 @@ static struct transport *open_connection(struct world *w, const char *connection
     return t;
 }
 
+static bool is_address(const char *text) {
+    return strncasecmp(text, "https://", 8) == 0 || strncasecmp(text, "http://", 7) == 0;
+}
+
+/* What the environment says: a connection string goes before an account's name or address. */
 static struct transport *open_azure(struct world *w, struct error *err) {
     const char *connection = getenv("AZURE_STORAGE_CONNECTION_STRING");
-    if (!connection || !*connection) {
-        error_set(err, ERR_UNAUTHORIZED,
-                  "the store \"azure\" needs AZURE_STORAGE_CONNECTION_STRING in the environment");
+    const char *account = getenv("AZURE_STORAGE_ACCOUNT");
+    char address[128];
+    if (connection && *connection) {
+        return open_connection(w, connection, err);
+    }
+    if (!account || !*account) {
+        error_set(
+            err, ERR_UNAUTHORIZED,
+            "the store \"azure\" needs AZURE_STORAGE_CONNECTION_STRING in the environment, or "
+            "AZURE_STORAGE_ACCOUNT (a name or an address) and an identity");
         return NULL;
     }
-    return open_connection(w, connection, err);
+    if (is_address(account)) {
+        return open_connection(w, account, err);
+    }
+    if (strlen(account) > 24 || account[strspn(account, "abcdefghijklmnopqrstuvwxyz0123456789")]) {
+        error_set(
+            err, ERR_USAGE,
+            "AZURE_STORAGE_ACCOUNT in the environment is neither an account's name (3 to 24 small "
+            "letters and digits) nor its address (https://...)");
+        return NULL;
+    }
+    snprintf(address, sizeof address, "https://%s.blob.core.windows.net", account);
+    return open_connection(w, address, err);
 }
 
 /* What is neither is not shown: it may hold a key. */
@@ -59,12 +84,12 @@ struct transport *transport_open(struct world *w, const char *url, struct error 
     if (strcmp(url, "azure") == 0) {
         return open_azure(w, err);
     }
-    if (strchr(url, '=')) {
+    if (is_address(url) || strchr(url, '=')) {
         return open_connection(w, url, err);
     }
-    error_set(
-        err, ERR_USAGE,
-        "the store's address is none of embedded:PATH, memory:, azure or a connection string");
+    error_set(err, ERR_USAGE,
+              "the store's address is none of embedded:PATH, memory:, azure, https://... or a "
+              "connection string");
     return NULL;
 }
 

@@ -38,7 +38,7 @@ end
 
 describe("a store's address", function()
   for url, part in pairs {
-    ["nonsense"] = "none of embedded:PATH, memory:, azure or a connection string",
+    ["nonsense"] = "none of embedded:PATH, memory:, azure, https://... or a connection string",
     ["embedded:"] = "write embedded:PATH",
     ["DefaultEndpointsProtocol=http;AccountName=dev"] = "it has no AccountKey",
     [account("http://127.0.0.1:9", "?")] = "AccountKey is not base64",

@@ -67,7 +67,7 @@ function server.start(script, ...)
   for _, word in ipairs { ... } do words[#words + 1] = sh.quote(word) end
   local leash = assert(io.popen(("{ %s; echo %s; } >%s 2>&1"):format(table.concat(words, " "), ENDED, out), "w"))
   local self = setmetatable({ script = script, leash = leash, out = out }, server_type)
-  self.port = tonumber(self:wait("listen%a+ %a%a http://[%w.]+:(%d+)", "port (%d+)"))
+  self.port = tonumber(self:wait("listen%a+ %a%a https?://[%w.]+:(%d+)", "port (%d+)"))
   return self
 end
 
