@@ -49,6 +49,7 @@ end
 
 local options, chosen = parse(arg)
 report.json = options.json
+require("harness.process").folder = options.work
 local failed = 0
 for _, name in ipairs(chosen) do
   local ok, problem = xpcall(run, function(e)

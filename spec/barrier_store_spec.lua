@@ -183,6 +183,43 @@ describe("records of a newer version", function()
   end)
 end)
 
+describe("an arrival", function()
+  --- Refuses the first so many writes of a blob.
+  local function refusals(count, kind)
+    local faults = {}
+    for i = 1, count do faults[i] = { operation = "PutBlob", ordinal = i, kind = kind, seconds = 0.1 } end
+    return { faults = faults }
+  end
+
+  it("bears a store that is too busy for longer than a call lasts", function()
+    fleet.run(function(store)
+      local outcome = fleet.meet(1, { store = store, name = "startup" }, starts(0))[0]
+      assert.is_table(outcome.passed)
+      assert.is_true(store:usage().PutBlob > 20)
+    end, refusals(20, "throttle"))
+  end)
+
+  it("keeps to the time it is given", function()
+    fleet.run(function(store)
+      local began = synod.now()
+      local passed = fleet.barrier(0, 1, { store = store, name = "startup" }):arrive_and_wait { timeout = 3 }
+      assert.is_nil(passed)
+      assert.is_true(synod.now() - began < 4.5)
+    end, refusals(400, "throttle"))
+  end)
+
+  it("gives up when the store refuses for a minute", function()
+    fleet.run(function(store)
+      local began = synod.now()
+      local arrived, err = fleet.barrier(0, 1, { store = store, name = "startup" }):arrive()
+      assert.is_nil(arrived)
+      assert.is_true(err.retryable)
+      local took = synod.now() - began
+      assert.is_true(took >= 60 and took < 80, took)
+    end, refusals(400, "throttle"))
+  end)
+end)
+
 describe("clean-up", function()
   local DAY = 24 * 3600
 

@@ -204,6 +204,16 @@ describe("printing", function()
     assert.equal("synod: standard output has not been read for 10 s, and what prints there waits: "
       .. "read it, send it to a file, or end this program\n300000\n", out)
   end)
+
+  it("is no reason to outlive a stop by more than 30 s", function()
+    local lua = [[for i = 1, 300000 do print(i) end]]
+    local out, code = shell(lua, [[
+      mkfifo "$DIR/pipe"; exec 3<>"$DIR/pipe"
+      $SYNOD run "$DIR/x.lua" >&3 2>"$DIR/err" & p=$!
+      sleep 0.3; kill -TERM $p; wait $p
+    ]], { timeout = 35 })
+    assert.same({ "", 143 }, { out, code })
+  end)
 end)
 
 describe("os and io", function()

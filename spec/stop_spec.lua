@@ -130,6 +130,25 @@ describe("a script that computes", function()
     end)
   end)
 
+  it("nor when it computes while a coroutine of its own is being closed", function()
+    core.main(function()
+      local synod = require "synod"
+      local sleeper = synod.spawn(function() return (pcall(synod.sleep, 0.02)) end)
+      synod.yield()
+      local co = coroutine.create(function()
+        local _ <close> = setmetatable({}, { __close = function()
+          local from = os.clock()
+          while os.clock() - from < 0.1 do end
+        end })
+        coroutine.yield()
+      end)
+      coroutine.resume(co)
+      assert.is_true(coroutine.close(co))
+      sleeper:cancel()
+      assert.is_true(sleeper:join())
+    end)
+  end)
+
   it("gets its own debug hook back", function()
     local counted, hook = 0, nil
     core.main(function()

@@ -2,7 +2,9 @@
 
 local json = require "cjson"
 
-local process = {}
+local process = {
+  folder = ".", -- for what commands write
+}
 
 local function quote(word)
   return "'" .. tostring(word):gsub("'", "'\\''") .. "'"
@@ -19,10 +21,6 @@ local function environment(env)
   for name, value in pairs(env or {}) do list[#list + 1] = name .. "=" .. value end
   table.sort(list)
   return #list > 0 and "env " .. words(list) .. " " or ""
-end
-
-local function remove(path)
-  os.remove(path)
 end
 
 local function read(path)
@@ -53,7 +51,7 @@ end
 ---@param command bench.Command
 ---@return bench.Measured
 function process.measure(command)
-  local output = os.tmpname()
+  local output = process.folder .. "/output"
   local options = { "build/bench/meter", "-o", output, "-t", command.timeout or 60 }
   if command.copies then
     options = table.move({ "-n", command.copies }, 1, 2, #options + 1, options)
@@ -63,11 +61,11 @@ function process.measure(command)
   end
   options[#options + 1] = "--"
   local line = environment(command.env) .. words(options) .. " " .. words(command)
-  local pipe = assert(io.popen(line))
+  local pipe = assert(io.popen("exec " .. line)) -- the meter ends with us, and its commands with it
   local answer = pipe:read("a")
   local ended = pipe:close()
   local text = read(output)
-  remove(output)
+  os.remove(output)
   if not ended then error("bench: could not be measured: " .. words(command), 0) end
   local measured = json.decode(answer)
   measured.output = text

@@ -18,7 +18,7 @@ local series = require "harness.series"
 ---@field most? number
 ---@field least? number
 
-local report = { figures = 0, aims = 0, missed = {} }
+local report = { print = print, figures = 0, aims = 0, missed = {} }
 
 local function shown(value)
   local size = math.abs(value)
@@ -65,13 +65,13 @@ local function print_text(figure, ratio, met)
     line = ("%-84s %s %s"):format(line, figure.peer_name, grouped(spread(figure.peer)))
     line = line .. ("   ratio %s"):format(shown(ratio))
   end
-  print(line)
-  if figure.aim then print(("      %s: aim %s"):format(met and "met" or "MISSED", aim_text(figure))) end
-  if figure.note then print("      " .. figure.note) end
+  report.print(line)
+  if figure.aim then report.print(("      %s: aim %s"):format(met and "met" or "MISSED", aim_text(figure))) end
+  if figure.note then report.print("      " .. figure.note) end
 end
 
 local function print_json(figure, ratio, met)
-  print(json.encode {
+  report.print(json.encode {
     bench = figure.bench, figure = figure.name, unit = figure.unit, ours = series.summary(figure.ours),
     peer = figure.peer and series.summary(figure.peer), peer_name = figure.peer_name, ratio = ratio,
     aim = figure.aim and aim_text(figure), met = met, note = figure.note,
@@ -92,14 +92,14 @@ end
 
 ---@param title string
 function report.title(title)
-  if not report.json then print("\n" .. title) end
+  if not report.json then report.print("\n" .. title) end
 end
 
 --- The last words: which aims were missed.
 function report.finish()
   if report.json or report.figures == 0 then return end
-  print(("\n%d figures, %d aims, %d missed"):format(report.figures, report.aims, #report.missed))
-  for _, name in ipairs(report.missed) do print("  " .. name) end
+  report.print(("\n%d figures, %d aims, %d missed"):format(report.figures, report.aims, #report.missed))
+  for _, name in ipairs(report.missed) do report.print("  " .. name) end
 end
 
 return report

@@ -277,8 +277,8 @@ static struct options parse(int argc, char **argv) {
         usage();
     }
     o.command = argv + optind;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (keep) {
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
         become(o.command, -1, -1);
     }
     o.output = open(output, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);

@@ -165,10 +165,10 @@ local function late(self, side, timeout)
   }
 end
 
---- A side's outcome in the terms of the caller.
-local function wait(self, side, timeout)
+--- A side's outcome in the terms of the caller, who gave a `timeout`, or `given` for more than this wait.
+local function wait(self, side, timeout, given)
   local passed, err = side:wait(timeout)
-  if not passed then return nil, err or late(self, side, timeout) end
+  if not passed then return nil, err or late(self, side, given or timeout) end
   self.used = true
   local o = self.options
   if side.opened_at and side == self.entry and not o.bare and o.deployment and not o.round then
@@ -204,10 +204,11 @@ end
 function Barrier:arrive_and_wait(given)
   given = options.read("barrier:arrive_and_wait", given, WAIT)
   check_unused(self)
-  local side = entering(self)
-  local arrived, err = side:arrive()
+  local side, began = entering(self), core.now()
+  local arrived, err = side:arrive(given.timeout)
   if not arrived then return nil, err end
-  return wait(self, side, given.timeout)
+  local left = given.timeout and math.max(0, given.timeout - (core.now() - began))
+  return wait(self, side, left, given.timeout)
 end
 
 --- Who has arrived, by one list of the flags.

@@ -117,10 +117,38 @@ local function count(self, timeout)
   return nil
 end
 
+--- What a request may take when so much time is left.
+local function call_timeout(left)
+  return left and math.max(CALL_MIN_S, math.min(left, CALL_MAX_S))
+end
+
+--- Whether to go on though the store refused: for a while, where it may come right.
+local function bears(self, err)
+  if not err then
+    self.outage = nil
+    return true
+  end
+  self.outage = self.outage or core.instant()
+  return err.retryable and core.instant() - self.outage < OUTAGE_MAX_S * 1e9
+end
+
+--- A store that is there, and too slow for a crowd that starts at once, is asked again; one that is not there is not.
+---@return "raised"|"standing"|nil how, synod.Error? err
+local function raise(self, timeout)
+  local how, err
+  backoff.poll(function(left)
+    how, err = self.flags:raise(call_timeout(left))
+    return how or err.code == "Unreachable" or not bears(self, err)
+  end, { min = self.options.poll_min, max = self.options.poll_max, timeout = timeout })
+  self.outage = nil
+  return how, err
+end
+
+---@param timeout? number  seconds
 ---@return true|nil, synod.Error? err
-function Crossing:arrive()
+function Crossing:arrive(timeout)
   if self.arrived then return true end
-  local how, err = self.flags:raise()
+  local how, err = raise(self, timeout)
   if not how then return nil, err end
   self.arrived = core.instant()
   if how == "standing" then return true end -- we were here in an earlier life: the gate may be open
@@ -132,7 +160,7 @@ end
 --- One look.
 ---@return synod.Gate|nil passed, synod.Error? err
 local function look(self, left)
-  local timeout = left and math.max(CALL_MIN_S, math.min(left, CALL_MAX_S))
+  local timeout = call_timeout(left)
   local gate, err = self.flags:gate(timeout)
   if err then return nil, err end
   if gate and admits(self, gate) then
@@ -141,16 +169,6 @@ local function look(self, left)
   end
   if core.instant() >= self.list_at then return count(self, timeout) end
   return nil
-end
-
---- Whether to go on though the store refused: for a while, where it may come right.
-local function bears(self, err)
-  if not err then
-    self.outage = nil
-    return true
-  end
-  self.outage = self.outage or core.instant()
-  return err.retryable and core.instant() - self.outage < OUTAGE_MAX_S * 1e9
 end
 
 --- Looks until it has passed, failed, or `timeout` is over.

@@ -1,8 +1,8 @@
 -- generation: what the barriers of earlier deployments left behind, and when it may go.
 --
--- A flag goes when all flags of its barrier are older than 7 days by the store's clock. Its gate stays: an instance of
--- a deployment that has run for longer and is restarted raises its flag again, finds the gate open and goes on. Only the
--- deployment of one `synod run -n`, whose instances are never restarted, loses its gates too. Else gates go with
+-- A flag goes when all flags of its barrier are older than 7 days by the store's clock. Its gate stays: an instance
+-- of a deployment that has run for longer and is restarted raises its flag again, finds the gate open and goes on. Only
+-- the deployment of one `synod run -n`, whose instances are never restarted, loses its gates too. Else gates go with
 -- everything else of a deployment that is known to have ended (generation.remove). What does not say that it is ours
 -- (synod_v), and bare flags, are never touched; nor is what a newer synod wrote.
 

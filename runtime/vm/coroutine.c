@@ -128,7 +128,7 @@ static int co_resume(lua_State *L) {
 static int wrap_failed(lua_State *L, lua_State *co) {
     int status = lua_status(co);
     if (status != LUA_OK && status != LUA_YIELD) {
-        lua_resetthread(co); /* close what it left open; the error may become theirs */
+        vm_close(vm_of(L), co); /* what it left open; the error may become theirs */
         lua_xmove(co, L, 1);
     }
     if (status != LUA_ERRMEM && lua_type(L, -1) == LUA_TSTRING) {
@@ -179,7 +179,7 @@ static int co_close(lua_State *L) {
     if (is_waiting(L, co)) {
         return luaL_error(L, "cannot close a coroutine that waits in a task");
     }
-    if (lua_resetthread(co) == LUA_OK) {
+    if (vm_close(vm_of(L), co) == LUA_OK) {
         lua_pushboolean(L, 1);
         return 1;
     }

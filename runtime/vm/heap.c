@@ -12,6 +12,8 @@ enum {
     SMALLEST = 24, /* and then in steps of 16: the sizes that malloc really gives */
     STEP = 16,
     CLASSES = 16,
+    RESERVE_PART = 8, /* of the limit: what is kept for a script that has reached it */
+    RESERVE_LEAST = 65536,
     SMALL_MAX = SMALLEST + (CLASSES - 1) * STEP, /* bytes of a block that is kept */
 #ifdef __SANITIZE_ADDRESS__
     KEPT_MAX = 0, /* so that the sanitizer sees each use of what was given back */
@@ -26,6 +28,7 @@ struct kept {
 
 struct heap {
     size_t used, limit; /* limit 0: none */
+    size_t room;        /* beyond the limit, once it was reached: to say so and to clean up */
     struct kept *kept[CLASSES];
     int count[CLASSES];
 };
@@ -87,7 +90,7 @@ static void *heap_alloc(void *ud, void *p, size_t old, size_t n) {
         h->used -= old;
         return NULL;
     }
-    if (n > old && h->limit && h->used + (n - old) > h->limit) {
+    if (n > old && h->limit && h->used + (n - old) > h->limit + h->room) {
         return NULL; /* Lua collects garbage and tries again before it raises */
     }
     void *q = old == 0 ? block_take(h, n) : block_resize(h, p, old, n);
@@ -141,8 +144,16 @@ bool vm_limit_memory(lua_State *L, size_t bytes) {
     struct heap *h = heap_of(L);
     if (h) {
         h->limit = bytes;
+        h->room = 0;
     }
     return h != NULL;
+}
+
+void vm_open_reserve(lua_State *L) {
+    struct heap *h = heap_of(L);
+    if (h && h->limit) {
+        h->room = h->limit / RESERVE_PART + RESERVE_LEAST;
+    }
 }
 
 size_t vm_memory_limit(lua_State *L) {

@@ -304,9 +304,9 @@ int vm_run(lua_State *L, struct vm *vm, struct world *w, int nargs, struct vm_en
         hook_start(vm);
     }
     loop(vm, main);
-    hook_stop(vm);
     alarm_clear(w, &vm->again);
-    close_resources(vm);
+    close_resources(vm); /* which may wait for who reads our output: a stop ends that too */
+    hook_stop(vm);
     restore_coroutine_library(L, coroutine);
     lua_settop(L, coroutine - 1);
     int n = push_end(L, vm, main, end);

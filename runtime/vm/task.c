@@ -121,7 +121,7 @@ struct vm *task_enter_wait(lua_State *L, const char *name) {
         luaL_error(
             L,
             "%s cannot wait here: Lua cannot suspend inside a callback of table.sort or "
-            "string.gsub, a finaliser, or another library's callback; wait before or after it",
+            "string.gsub, inside coroutine.close, a finaliser, or another library's callback; wait before or after it",
             name);
     }
     if (vm->running->cancels) {
@@ -271,7 +271,7 @@ static int note_traceback(lua_State *L) {
 static void explain_memory(lua_State *L, struct vm *vm) {
     size_t limit = vm_memory_limit(L);
     if (limit) {
-        vm_limit_memory(L, limit + (limit / 8) + 65536); /* room to say so and to clean up */
+        vm_open_reserve(L);
         struct error e;
         error_set(&e, ERR_NO_MEMORY, "the script needs more than its memory limit of %.4g MiB",
                   (double)limit / (1024 * 1024));
@@ -350,6 +350,14 @@ int vm_resume(struct vm *vm, lua_State *co, lua_State *from, int nargs, int *nre
     return status;
 }
 
+int vm_close(struct vm *vm, lua_State *co) {
+    lua_State *outer = vm->innermost;
+    vm->innermost = co;
+    int status = lua_resetthread(co);
+    vm->innermost = outer;
+    return status;
+}
+
 static void forget_notes(struct vm *vm, const void *table, struct task *t) {
     lua_rawgetp(vm->L, LUA_REGISTRYINDEX, table);
     lua_pushnil(vm->L);
@@ -389,7 +397,7 @@ static void task_end(struct task *t, int status, int nresults) {
     struct vm *vm = t->vm;
     t->results = nresults;
     if (status != LUA_OK) { /* memory was short, or another library yielded: close what is open */
-        lua_resetthread(t->co);
+        vm_close(vm, t->co);
         if (status == LUA_YIELD) {
             lua_pushliteral(t->co,
                             "another library suspended the task: it cannot be used with synod");

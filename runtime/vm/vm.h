@@ -30,6 +30,8 @@ lua_State *vm_state_new(void);
 void vm_state_free(lua_State *L);
 /* Bytes a script may use, 0 for no limit; false for a state that vm_state_new did not make. */
 bool vm_limit_memory(lua_State *L, size_t bytes);
+/* The limit was reached: a part more from now on, once and for all, to say so and to clean up. */
+void vm_open_reserve(lua_State *L);
 size_t vm_memory_limit(lua_State *L);
 size_t vm_memory_used(lua_State *L);
 

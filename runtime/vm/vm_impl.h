@@ -104,6 +104,8 @@ extern const struct vm_keys VM_KEYS;
 
 /* The only way into Lua: task.c. */
 int vm_resume(struct vm *vm, lua_State *co, lua_State *from, int nargs, int *nresults);
+/* Closes what a coroutine left open, which runs Lua too. LUA_OK, or the error is on its stack. */
+int vm_close(struct vm *vm, lua_State *co);
 void task_run_ready(struct vm *vm);
 void task_interrupt(struct task *t); /* the reason, if any, is already noted */
 void task_drop(struct task *t);      /* the run ends without it */

@@ -203,6 +203,18 @@ describe("a script that fails", function()
     assert_fails(r, 1, "memory", "--memory-limit")
   end)
 
+  it("may use no more memory after having failed before", function()
+    local r = run_script([[
+      local synod = require "synod"
+      local function greedy() local t = {} for i = 1, 1e9 do t[i] = ("x"):rep(1000) .. i end end
+      for _ = 1, 5 do
+        local _, err = synod.spawn(greedy):join()
+        print(err.message:match("limit of (.*)"))
+      end
+    ]], { "run", "--memory-limit", "8M", "script.lua" })
+    assert.same({ code = 0, out = ("8 MiB\n"):rep(5), err = "" }, r)
+  end)
+
   it("is not let off by catching the memory error and going on", function()
     local r = run_script([[
       local ok, err = pcall(string.rep, "x", 64 << 20)

@@ -46,7 +46,7 @@ local function until_file(folder, name)
 end
 
 describe("many processes on one file", function()
-  -- Chance decides who sees the file half made: of ten runs without the transaction around the look, nine fail.
+  -- Chance decides who sees the file half made: without the transaction around the look, most runs fail.
   it("open it while one of them is making it", function()
     local folder <close> = place({
       ["open.lua"] = [[
