@@ -1,4 +1,4 @@
--- synod store ls|get|put|rm|head|table: look at and mend a store by hand.
+-- synod store ls|get|put|rm|head|queue|table: look at and mend a store by hand.
 
 local common = require "cli.common"
 local core = require "synod.core"
@@ -17,10 +17,11 @@ local store = {
     "put CONTAINER/BLOB [FILE]           without FILE, or with -: standard input",
     "rm CONTAINER[/BLOB]...              BLOB* is every blob whose name begins so",
     "head CONTAINER[/BLOB] [--json]",
+    "queue peek|clear|requeue NAME       requeue: from NAME-poison back to NAME",
     "table ls [TABLE[/PARTITION]] [--filter FILTER] [--json]",
   },
   options = common.join(common.store, {
-    { name = "json", meaning = "ls, head: one JSON object a line" },
+    { name = "json", meaning = "ls, head, queue, table: one JSON object a line" },
     { name = "filter", value = "FILTER", meaning = "table ls: only what it takes, such as \"age ge 18\"" },
     {
       name = "output", short = "o", value = "FILE",
@@ -36,11 +37,16 @@ local store = {
     },
     { name = "create", meaning = "put: make the container when it is not there" },
     { name = "if-match", value = "ETAG", meaning = "put, rm: only if it has this ETag" },
-    { name = "yes", short = "y", meaning = "rm: do not ask" },
+    { name = "yes", short = "y", meaning = "rm, queue clear: do not ask" },
+    {
+      name = "number", value = "N", kind = "count",
+      meaning = "queue peek: messages to look at, up to 32", default = "32",
+    },
+    { name = "base64", meaning = "queue peek: the bodies are base64" },
     { name = "timeout", value = "SECONDS", kind = "seconds", meaning = "for each request", default = "10" },
   }),
-  notes = "rm asks on a terminal before it removes more than one blob. A failure gives exit code 1; a store that\n"
-    .. "cannot be reached 3; one that does not answer in time 4.",
+  notes = "On a terminal rm asks before it removes more than one blob, and queue clear always. A failure gives exit\n"
+    .. "code 1; a store that cannot be reached 3; one that does not answer in time 4.",
 }
 
 --- What a command was told wrongly: ends it with exit code 2.
@@ -231,6 +237,12 @@ function actions.rm(s, parsed)
   end
   for _, b in ipairs(blobs) do must(b:delete { if_match = parsed.if_match, timeout = parsed.timeout }) end
   for _, c in ipairs(containers) do must(c:delete { timeout = parsed.timeout }) end
+end
+
+-- queue
+
+function actions.queue(s, parsed)
+  return require "cli.store_queue"(s, parsed, { wrong = wrong, must = must, confirmed = confirmed })
 end
 
 -- head
