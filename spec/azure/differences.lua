@@ -71,4 +71,34 @@ return {
     azurite = { "201", "BlobAlreadyExists 409", "BlobAlreadyExists 409", "BlobAlreadyExists 409" },
     spec = "spec/store/lease_spec.lua", case = "a create-only put meets the lease before the blob",
   },
+  {
+    call = "GetMessages, PeekMessages", state = "fewer than one message is asked for",
+    ours = { "OutOfRangeQueryParameterValue 400", "OutOfRangeQueryParameterValue 400",
+      "OutOfRangeQueryParameterValue 400", "OutOfRangeQueryParameterValue 400", "OutOfRangeQueryParameterValue 400",
+      "OutOfRangeQueryParameterValue 400", "ok", "ok", "ok", "ok" },
+    -- a 400 without a request id, which no storage service sends
+    azurite = { "BadAnswer 400", "BadAnswer 400", "OutOfRangeQueryParameterValue 400",
+      "OutOfRangeQueryParameterValue 400", "BadAnswer 400", "BadAnswer 400", "ok", "ok", "ok", "ok" },
+    spec = "spec/store/queue_spec.lua", case = "how many",
+  },
+  {
+    call = "PutMessage", state = "a time to live below -1",
+    ours = { "InvalidQueryParameterValue 400", "InvalidQueryParameterValue 400", "ok",
+      "InvalidQueryParameterValue 400", "ok", "InvalidQueryParameterValue 400" },
+    azurite = { "InvalidQueryParameterValue 400", "BadAnswer 400", "ok", "InvalidQueryParameterValue 400", "ok",
+      "InvalidQueryParameterValue 400" },
+    spec = "spec/store/queue_spec.lua", case = "how long it lives",
+  },
+  {
+    call = "PutMessage", state = "hidden for seven days, without a time to live, which is then seven days",
+    ours = { "InvalidQueryParameterValue 400" },
+    azurite = { "ok" },
+    spec = "spec/store/queue_spec.lua", case = "hidden for as long as it lives when nothing is said",
+  },
+  {
+    call = "UpdateMessage", state = "hidden beyond the message's expiry",
+    ours = { "InvalidQueryParameterValue 400", "ok" },
+    azurite = { "ok", "ok" },
+    spec = "spec/store/queue_spec.lua", case = "hidden beyond its expiry",
+  },
 }
