@@ -130,7 +130,7 @@ describe("synod store", function()
   local REFUSED = {
     { "get flags/a", 1,
       "read the blob flags/a: the container does not exist (ContainerNotFound, 404); create it first" },
-    { "", 2, "store: say what to do: get, head, ls, put, rm" },
+    { "", 2, "store: say what to do: get, head, ls, put, queue, rm" },
     { "lst", 2, "store: unknown action 'lst', did you mean 'ls'?" },
     { "ls ab", 2, "the container name 'ab' must have 3 to 63 characters" },
     { "ls abc def", 2, "store ls: unexpected argument 'def'" },

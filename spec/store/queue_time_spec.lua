@@ -1,5 +1,5 @@
--- Queues and time: visibility and expiry to the instant, on the virtual clock; what a lost answer, a cancel, a waiter and
--- a clock that falls make of them.
+-- Queues and time: visibility and expiry to the instant, on the virtual clock; lost answers, cancels, waiters, a clock
+-- that falls.
 
 local core = require "synod.core"
 local queues = require "synod.queue"
