@@ -60,6 +60,11 @@ static bool take(struct query *q, const struct row_key *key, const char *partiti
         return found == ROWS_FAILED ? refuse_keeper(a) : refuse(a, ERR_STORE_CORRUPT);
     }
     q->bytes += row.content_len;
+    if (q->bytes > a->rows->content_max) { /* read elsewhere, where it holds up nobody */
+        a->rows->large = true;
+        error_set(&a->rows->err, ERR_ANSWER_TOO_LARGE, NULL);
+        return refuse_keeper(a);
+    }
     struct entity *e = entity_from_row(a, &row, partition, row_key);
     if (!e) {
         return false;
