@@ -96,4 +96,11 @@ function azurite.sdk_tables(...)
   return run_client("spec/support/sdk_tables.js", ...)
 end
 
+--- The same for queues.
+---@param ... string
+---@return string[]
+function azurite.sdk_queues(...)
+  return run_client("spec/support/sdk_queues.js", ...)
+end
+
 return azurite
