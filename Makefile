@@ -33,7 +33,8 @@ SO_LIBS  = -luv -lsqlite3 -lpthread -lrt -lm -ldl
 
 PEERS     = $(patsubst bench/peers/%.c,$(BUILD)/bench/%,$(wildcard bench/peers/*.c))
 SOURCES   = $(sort $(wildcard runtime/*/*.c))
-C_FILES   = $(wildcard runtime/*.c runtime/*.h runtime/*/*.c runtime/*/*.h bench/peers/*.c)
+C_FILES   = $(wildcard runtime/*.c runtime/*.h runtime/*/*.c runtime/*/*.h bench/peers/*.c fuzz/*.c fuzz/*.h)
+FUZZERS   = $(patsubst fuzz/%.c,%,$(wildcard fuzz/*.c))
 LUA_FILES = $(sort $(shell find lua -name '*.lua'))
 
 BIN_OBJECTS = $(patsubst runtime/%.c,$(BUILD)/bin/%.o,$(SOURCES) runtime/main.c) $(BUILD)/bin/library.o
@@ -45,7 +46,7 @@ ASAN_MAIN    = $(BUILD)/asan/main.o $(BUILD)/asan/library.o
 Q = $(if $(V),,@)
 say = @$(if $(V),:,printf '  %-4s %s\n')
 
-.PHONY: all help demo test lint format asan bench deps install clean always
+.PHONY: all help demo test lint format asan fuzz bench deps install clean always
 .DELETE_ON_ERROR:
 
 all: $(if $(wildcard runtime/vm/task.c),$(BUILD)/synod) $(BUILD)/lib/synod/core.so ## build the program and the Lua module
@@ -86,6 +87,12 @@ asan: ## run the specs under the address, leak and undefined behaviour sanitizer
 	  ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:exitcode=86 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:exitcode=86 \
 	  LSAN_OPTIONS=suppressions=tools/leaks.txt:print_suppressions=0 \
 	  $(LOADER) --preload $(shell $(CC) -print-file-name=libasan.so) $(BUSTED) $(SPECS)
+
+# Clang's fuzzer under the sanitizers, one program a parser. What it finds is kept in build/fuzz/found.
+fuzz: ## feed the parsers of outside data (TIME=600 seconds each, FUZZ="list_xml ..." for some)
+	@tools/deps build fuzz
+	@$(MAKE) --no-print-directory -j$(JOBS) $(addprefix $(BUILD)/fuzz/,$(FUZZERS))
+	tools/fuzz $(BUILD)/fuzz $(TIME) $(FUZZ)
 
 bench: ## measure synod beside its peers (BENCH="--quick start" for a part)
 	@tools/deps build test bench
@@ -142,6 +149,23 @@ $(BUILD)/asan/library.o: $(BUILD)/library.c runtime/library.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SYNOD_CFLAGS) -fPIC -c -o $@ $<
 
+FUZZ_OBJECTS = $(patsubst runtime/%.c,$(BUILD)/fuzz/o/%.o,$(filter runtime/base/% runtime/world/% runtime/store/%,$(SOURCES)))
+FUZZ_CC      = clang $(SYNOD_CFLAGS) -Wno-sign-conversion -O1 -g $(SANITIZE) -Ifuzz
+TIME        ?= 600
+FUZZ        ?= $(FUZZERS)
+
+$(BUILD)/fuzz/o/%.o: runtime/%.c Makefile
+	@mkdir -p $(@D)
+	$(say) CC $<
+	$(Q)$(FUZZ_CC) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+$(BUILD)/fuzz/synod.a: $(FUZZ_OBJECTS)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/fuzz/%: fuzz/%.c fuzz/fuzz.h $(BUILD)/fuzz/synod.a
+	$(say) CC $<
+	$(Q)$(FUZZ_CC) -fsanitize=fuzzer -o $@ $< $(BUILD)/fuzz/synod.a $(SO_LIBS)
+
 # What synod is measured beside. The meter is static, so that a command's peak memory is its own.
 $(BUILD)/bench/meter:         PEER_LIBS = -static
 $(BUILD)/bench/curl_cycle:    PEER_LIBS = -lcurl -lcrypto
@@ -168,4 +192,4 @@ $(BUILD)/bin/library.o: $(BUILD)/library.c runtime/library.h
 	$(say) CC $<
 	$(Q)$(CC) $(SYNOD_CFLAGS) $(CFLAGS) -fno-pie -c -o $@ $<
 
--include $(BIN_OBJECTS:.o=.d) $(SO_OBJECTS:.o=.d) $(ASAN_OBJECTS:.o=.d) $(ASAN_MAIN:.o=.d)
+-include $(BIN_OBJECTS:.o=.d) $(SO_OBJECTS:.o=.d) $(ASAN_OBJECTS:.o=.d) $(ASAN_MAIN:.o=.d) $(FUZZ_OBJECTS:.o=.d)

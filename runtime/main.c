@@ -221,6 +221,29 @@ static int say_failure(lua_State *L, int exit_code) {
     return exit_code;
 }
 
+/* What a command wants said when all is over, stores closed: cli.process.at_end(seconds) -> text or nil. */
+static int ask_at_end(lua_State *L) {
+    require_module(L, "cli.process");
+    if (lua_getfield(L, -1, "at_end") == LUA_TNIL) {
+        return 1;
+    }
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 1);
+    return 1;
+}
+
+static void say_at_end(lua_State *L, int64_t ns) {
+    vm_limit_memory(L, 0);
+    lua_pushcfunction(L, ask_at_end);
+    lua_pushnumber(L, seconds_from_ns(ns));
+    bool failed = lua_pcall(L, 1, 1, 0) != LUA_OK;
+    const char *text = lua_tostring(L, -1);
+    if (text) {
+        fprintf(stderr, failed ? "synod: %s\n" : "%s", text);
+    }
+    lua_pop(L, 1);
+}
+
 /* The one that a signal stops: a handler has nothing but what lies here. */
 static struct vm *volatile stopped_by_signal;
 
@@ -252,10 +275,15 @@ static int run(lua_State *L, struct program *p) {
     p->world = world_real_new();
     struct vm_end end = {.exit_code = EXIT_FAILED};
     catch_signals(p->vm);
+    int64_t begun = world_now(p->world);
     int results = vm_run(L, p->vm, p->world, 1, &end);
+    int64_t took = world_now(p->world) - begun;
     if (end.failed) {
-        return say_failure(L, end.exit_code);
+        int exit_code = say_failure(L, end.exit_code);
+        say_at_end(L, took);
+        return exit_code;
     }
+    say_at_end(L, took);
     bool returned = end.signal == 0 && end.exit_code == 0; /* and was not told to exit */
     if (returned && results > 0 && lua_isinteger(L, -results)) {
         return (int)lua_tointeger(L, -results);

@@ -9,6 +9,11 @@ local run = {
   stop = true,
   options = common.join({
     { name = "n", short = "n", value = "N", kind = "count", meaning = "start N processes of the script" },
+    { name = "usage", meaning = "say at the end what was asked of the stores, and what that would cost" },
+    {
+      name = "prices", value = "FILE", meaning = "with --usage: a Lua file that returns prices",
+      default = "an example",
+    },
     { name = "fail-fast", meaning = "with -n: stop the others when one fails" },
   }, common.store, common.instance, {
     {
@@ -60,6 +65,7 @@ local function problem_with(parsed)
   if parsed.n and parsed.n > 1 and parsed.store and parsed.store:find("^memory:") then
     return "--store memory: is for one instance: several share a file, leave --store out or give embedded:PATH"
   end
+  if parsed.prices and not parsed.usage then return "--prices is for --usage: give that too" end
   if parsed.fail_fast and not parsed.n then return "--fail-fast is for several instances: give -n N too" end
 end
 
@@ -75,6 +81,11 @@ function run.run(parsed)
     return code
   end
   parsed.store = inherited_store() or parsed.store
+  if parsed.usage or os.getenv("SYNOD_USAGE_FD") then
+    parsed.usage_fd = parsed.n and require("synod.core").report_new()
+    wrong = require("cli.usage").tell_at_end(parsed, parsed.usage_fd)
+    if wrong then return options.refuse(wrong, "run") end
+  end
   if parsed.n then
     parsed.script = script
     return require("cli.supervisor").run(parsed)

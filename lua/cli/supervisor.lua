@@ -65,6 +65,9 @@ local function shared_settings(options)
     local fd = core.process_secret(options.store)
     vars.SYNOD_STORE, vars.SYNOD_STORE_FD, passed[1] = false, tostring(fd), fd
   end
+  if options.usage_fd then
+    vars.SYNOD_USAGE_FD, passed[#passed + 1] = tostring(options.usage_fd), options.usage_fd
+  end
   return vars, passed
 end
 

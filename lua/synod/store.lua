@@ -101,7 +101,7 @@ local current    -- the default store of this run
 ---@field tables fun(self, options?: synod.CallOptions): synod.Items
 ---@field changed fun(self, options: synod.ChangeOptions): boolean, string?, integer?
 ---@field mark fun(self, options: { container?: string, prefix?: string }): integer|nil
----@field usage fun(self): table<string, integer>  transactions sent so far, by operation
+---@field usage fun(self, options?: { outcomes?: boolean }): table<string, integer|table<string, integer>>  transactions
 ---@field kind fun(self): "embedded"|"memory"|"azure"
 ---@field is_open fun(self): boolean
 ---@field close fun(self)

@@ -46,16 +46,6 @@ void instant_http(int64_t date, char out[INSTANT_TEXT_MAX]) {
              tm.tm_mday, MONTHS[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
 }
 
-static bool date_from(struct tm *tm, int64_t fraction, int64_t *date) {
-    if (tm->tm_mon < 0 || tm->tm_mon > 11 || tm->tm_mday < 1 || tm->tm_mday > 31 ||
-        tm->tm_hour < 0 || tm->tm_hour > 23 || tm->tm_min < 0 || tm->tm_min > 59 ||
-        tm->tm_sec < 0 || tm->tm_sec > 60 || tm->tm_year < -300 || tm->tm_year > 300) {
-        return false;
-    }
-    *date = (int64_t)timegm(tm) * NS_PER_S + fraction;
-    return true;
-}
-
 /* The number that n digits stand for, or -1. */
 static int digits(const char *p, int n) {
     int value = 0;
@@ -75,6 +65,18 @@ static int64_t days_from_civil(int year, int month, int day) {
     return (int64_t)y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 719469;
 }
 
+/* Nanoseconds from 1678 to 2262 fit into 64 bits; a month or an hour is -1 where it is not digits. */
+static bool date_from(int year, int month, int day, int hour, int minute, int second,
+                      int64_t *date) {
+    if (year < 1700 || year > 2200 || month < 1 || month > 12 || day < 1 || day > 31 || hour < 0 ||
+        hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60) {
+        return false;
+    }
+    int64_t seconds = ((days_from_civil(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
+    *date = seconds * NS_PER_S;
+    return true;
+}
+
 /* Twice in every answer of a store, so not left to sscanf and timegm. */
 bool instant_parse_http(const char *text, int64_t *date) {
     static const char FORM[] = "Mon, 02 Jan 2006 15:04:05 GMT";
@@ -91,13 +93,7 @@ bool instant_parse_http(const char *text, int64_t *date) {
     }
     int day = digits(text + 5, 2), year = digits(text + 12, 4);
     int hour = digits(text + 17, 2), minute = digits(text + 20, 2), second = digits(text + 23, 2);
-    if (!month || day < 1 || day > 31 || year < 1600 || year > 2200 || hour < 0 || hour > 23 ||
-        minute < 0 || minute > 59 || second < 0 || second > 60) {
-        return false;
-    }
-    int64_t seconds = ((days_from_civil(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
-    *date = seconds * NS_PER_S;
-    return true;
+    return date_from(year, month, day, hour, minute, second, date);
 }
 
 void instant_iso(int64_t date, int digits, char out[INSTANT_TEXT_MAX]) {
@@ -113,21 +109,21 @@ void instant_iso(int64_t date, int digits, char out[INSTANT_TEXT_MAX]) {
 }
 
 bool instant_parse_iso(const char *text, int64_t *date) {
-    struct tm tm = {0};
-    int year, end = 0;
-    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
-               &tm.tm_min, &tm.tm_sec, &end) != 6) {
+    static const char FORM[] = "2006-01-02T15:04:05";
+    if (strnlen(text, sizeof FORM) < sizeof FORM || text[4] != '-' || text[7] != '-' ||
+        text[10] != 'T' || text[13] != ':' || text[16] != ':' ||
+        !date_from(digits(text, 4), digits(text + 5, 2), digits(text + 8, 2), digits(text + 11, 2),
+                   digits(text + 14, 2), digits(text + 17, 2), date)) {
         return false;
     }
-    tm.tm_year = year - 1900;
-    tm.tm_mon -= 1;
     int64_t fraction = 0, unit = NS_PER_S;
-    const char *p = text + end;
+    const char *p = text + sizeof FORM - 1;
     if (*p == '.') {
         for (p++; *p >= '0' && *p <= '9'; p++) {
             unit /= 10;
             fraction += (*p - '0') * unit;
         }
     }
-    return *p == 'Z' && !p[1] && date_from(&tm, fraction, date);
+    *date += fraction;
+    return *p == 'Z' && !p[1];
 }

@@ -55,6 +55,7 @@ bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool abs
     X(store_list)                                                                                  \
     X(blob)                                                                                        \
     X(lease)                                                                                       \
+    X(meter)                                                                                       \
     X(input)                                                                                       \
     X(edm)                                                                                         \
     X(queue)                                                                                       \

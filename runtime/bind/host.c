@@ -4,8 +4,11 @@
  *     core.process_descriptors(n) -> how many this process may have open, after asking for n
  *     core.process_secret(text) -> a descriptor from which a child can read it
  *     core.process_reveal(fd) -> the text, or nil
+ *     core.report_new() -> a descriptor to which children that have it can add text
+ *     core.report_add(fd, text), core.report_read(fd) -> all that was added
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -13,7 +16,10 @@
 
 #include "bind/bind.h"
 
-enum { SECRET_MAX = 16 * 1024 };
+enum {
+    SECRET_MAX = 16 * 1024,
+    REPORT_MAX = 16 * 1024 * 1024, /* bytes of all that is read of a report */
+};
 
 static int l_environment(lua_State *L) {
     lua_newtable(L);
@@ -65,13 +71,48 @@ static int l_process_reveal(lua_State *L) {
     return 1;
 }
 
+/* A file in memory: what is added has no reader to wait for, and one write is never torn by another. */
+static int l_report_new(lua_State *L) {
+    int fd = memfd_create("synod", MFD_CLOEXEC);
+    if (fd < 0 || fcntl(fd, F_SETFL, O_APPEND) != 0) {
+        return luaL_error(L, "no report can be made: %s", strerror(errno));
+    }
+    lua_pushinteger(L, fd);
+    return 1;
+}
+
+static int l_report_add(lua_State *L) {
+    size_t len;
+    const char *text = luaL_checklstring(L, 2, &len);
+    if (write((int)luaL_checkinteger(L, 1), text, len) != (ssize_t)len) {
+        return luaL_error(L, "the report cannot be handed over: %s", strerror(errno));
+    }
+    return 0;
+}
+
+static int l_report_read(lua_State *L) {
+    int fd = (int)luaL_checkinteger(L, 1);
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    off_t at = 0;
+    while (at < REPORT_MAX) {
+        ssize_t n = pread(fd, luaL_prepbuffer(&text), LUAL_BUFFERSIZE, at);
+        if (n <= 0) {
+            break;
+        }
+        luaL_addsize(&text, (size_t)n);
+        at += n;
+    }
+    luaL_pushresult(&text);
+    return 1;
+}
+
 void bind_host(lua_State *L, struct vm *vm) {
     static const luaL_Reg functions[] = {
-        {"environment", l_environment},
-        {"process_descriptors", l_process_descriptors},
-        {"process_secret", l_process_secret},
-        {"process_reveal", l_process_reveal},
-        {NULL, NULL},
+        {"environment", l_environment},       {"process_descriptors", l_process_descriptors},
+        {"process_secret", l_process_secret}, {"process_reveal", l_process_reveal},
+        {"report_new", l_report_new},         {"report_add", l_report_add},
+        {"report_read", l_report_read},       {NULL, NULL},
     };
     bind_functions(L, vm, functions);
 }

@@ -23,6 +23,9 @@ static void bound_store_close(struct vm_resource *r) {
     struct store *store = b->store;
     b->store = NULL;
     store_free(store);
+    if (b->page) {
+        ledger_add(b->page, &b->meter);
+    }
 }
 
 struct bound_store *bound_store_check(lua_State *L, int arg) {
@@ -87,6 +90,11 @@ static struct fault *check_faults(lua_State *L, int options, size_t *count) {
     return faults;
 }
 
+/* What a store is called where usage is told, without any secret. */
+static const char *name_of(const struct transport *t, const char *url) {
+    return t->name ? t->name : strncmp(url, "embedded:", 9) == 0 ? url : t->ops->kind;
+}
+
 /* core.open_store(url, {faults = {...}}) -> store, or nil, err */
 static int open_store(lua_State *L) {
     struct vm *vm = task_enter(L, "synod.open");
@@ -105,7 +113,9 @@ static int open_store(lua_State *L) {
         t = transport_faulty_new(t, faults, count);
     }
     b->store = store_over(vm_world(vm), t);
+    store_meter_into(b->store, &b->meter);
     vm_keep(vm, &b->resource);
+    b->page = ledger_page(L, name_of(t, url));
     return 1;
 }
 
@@ -135,17 +145,30 @@ static int store_get_kind(lua_State *L) {
     return 1;
 }
 
-/* store:usage() -> transactions sent so far, by operation */
-static int store_usage(lua_State *L) {
-    struct bound_store *b = bound_store_check(L, 1);
-    lua_newtable(L);
-    for (int verb = 0; verb < VERB_COUNT; verb++) {
-        uint64_t n = store_transactions(b->store, (enum store_verb)verb);
-        if (n) {
-            lua_pushinteger(L, (lua_Integer)n);
-            lua_setfield(L, -2, verb_word((enum store_verb)verb));
+static void check_fields(lua_State *L, int arg, const char *const *known) {
+    luaL_checktype(L, arg, LUA_TTABLE);
+    for (lua_pushnil(L); lua_next(L, arg); lua_pop(L, 1)) {
+        const char *const *k = known;
+        while (*k && !(lua_type(L, -2) == LUA_TSTRING && strcmp(*k, lua_tostring(L, -2)) == 0)) {
+            k++;
+        }
+        if (!*k) {
+            luaL_error(L, "unknown option '%s'", luaL_tolstring(L, -2, NULL));
         }
     }
+}
+
+/* store:usage{outcomes =} -> transactions that have ended, by operation, or by that and outcome */
+static int store_usage(lua_State *L) {
+    static const char *const KNOWN[] = {"outcomes", NULL};
+    struct bound_store *b = bound_store_check(L, 1);
+    bool outcomes = false;
+    if (!lua_isnoneornil(L, 2)) {
+        check_fields(L, 2, KNOWN);
+        lua_getfield(L, 2, "outcomes");
+        outcomes = lua_toboolean(L, -1);
+    }
+    push_meter(L, &b->meter, outcomes);
     return 1;
 }
 
@@ -256,19 +279,6 @@ static struct change_wait *wait_new(struct bound_store *b, const char *container
     }
     b->waits = w;
     return w;
-}
-
-static void check_fields(lua_State *L, int arg, const char *const *known) {
-    luaL_checktype(L, arg, LUA_TTABLE);
-    for (lua_pushnil(L); lua_next(L, arg); lua_pop(L, 1)) {
-        const char *const *k = known;
-        while (*k && !(lua_type(L, -2) == LUA_TSTRING && strcmp(*k, lua_tostring(L, -2)) == 0)) {
-            k++;
-        }
-        if (!*k) {
-            luaL_error(L, "unknown option '%s'", luaL_tolstring(L, -2, NULL));
-        }
-    }
 }
 
 /* store:mark{container =, prefix =} -> mark, or nil where the store cannot tell */

@@ -16,6 +16,7 @@
 #define SYNOD_BIND_STORE_H
 
 #include "bind/bind.h"
+#include "bind/meter.h"
 #include "store/client.h"
 
 #define STORE_TYPE "synod.Store"
@@ -32,6 +33,8 @@ struct bound_store {
     struct store_call *loose;  /* see above; may be left over from an error */
     struct store_call *pushed; /* the same */
     struct change_wait *waits; /* store:changed calls under way */
+    struct meter meter;        /* of the store's */
+    struct meter *page;        /* of the ledger: where they go when it is closed */
 };
 
 struct place {

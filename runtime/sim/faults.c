@@ -199,6 +199,7 @@ struct transport *transport_faulty_new(struct transport *inner, const struct fau
     f->ops = ops_over(inner->ops);
     f->base.ops = &f->ops;
     f->base.world = inner->world;
+    f->base.name = inner->name;
     f->inner = inner;
     f->count = count;
     if (count) {

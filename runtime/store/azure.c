@@ -184,6 +184,7 @@ struct transport *transport_azure_new(struct world *w, const char *connection_st
             az->tokens = token_source_new(w, &az->account.credential, err);
         }
         if (az->http && (az->tokens || !token)) {
+            az->base.name = strchr(az->account.blob.base, '@') ? NULL : az->account.blob.base;
             return &az->base;
         }
         if (az->http) {

@@ -60,7 +60,8 @@ struct store {
     struct call_state *calls; /* every one that was not freed */
     struct call_state *spare; /* the memory of one, kept for the next; NULL: none */
     bool closing;
-    uint64_t transactions[VERB_COUNT];
+    struct meter own;
+    struct meter *meter; /* what counts: its own, or one that outlives it */
 };
 
 static void try_start(struct call_state *s);
@@ -72,6 +73,7 @@ struct store *store_over(struct world *w, struct transport *t) {
     struct store *s = xcalloc(1, sizeof *s);
     s->world = w;
     s->transport = t;
+    s->meter = &s->own;
     uint64_t seed;
     world_random(w, &seed, sizeof seed);
     random_init(&s->random, seed, "store", 0);
@@ -86,8 +88,12 @@ struct transport *store_transport(struct store *s) {
     return s->transport;
 }
 
-uint64_t store_transactions(const struct store *s, enum store_verb verb) {
-    return s->transactions[verb];
+const struct meter *store_meter(const struct store *s) {
+    return s->meter;
+}
+
+void store_meter_into(struct store *s, struct meter *m) {
+    s->meter = m;
 }
 
 /* ---- the life of a call ---- */
@@ -324,7 +330,6 @@ static void try_start(struct call_state *s) {
         return;
     }
     call->attempts++;
-    store->transactions[req->verb]++;
     store->transport->ops->send(store->transport, &s->attempt);
 }
 
@@ -391,6 +396,7 @@ static void try_done(struct attempt *a) {
     struct call_state *s = container_of(a, struct call_state, attempt);
     const struct store_reply *reply = a->reply;
     const struct error *e = &reply->err;
+    meter_count(s->call.store->meter, a);
     if (s->abandoned) {
         store_call_free(&s->call);
         return;

@@ -18,6 +18,7 @@
 #define SYNOD_STORE_CLIENT_H
 
 #include "base/random.h"
+#include "store/meter.h"
 #include "store/transport.h"
 
 struct store;
@@ -59,7 +60,9 @@ void store_call_abandon(struct store_call *call);
 void store_call_hurry(struct store_call *call);
 void store_call_free(struct store_call *call); /* finished, or never started */
 
-/* The meter: transactions sent so far, by verb. */
-uint64_t store_transactions(const struct store *s, enum store_verb verb);
+/* The transactions that have ended. The meter is the store's own until it is told to count into another,
+ * which outlives it; what was counted before stays in the former. */
+const struct meter *store_meter(const struct store *s);
+void store_meter_into(struct store *s, struct meter *m);
 
 #endif

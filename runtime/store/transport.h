@@ -51,6 +51,7 @@ struct transport_ops {
 struct transport {
     const struct transport_ops *ops;
     struct world *world;
+    const char *name; /* which one it is, for people; NULL: as its kind says */
 };
 
 /* Each gives NULL and fills in `err` when it cannot be had. The path is copied.

@@ -1,0 +1,38 @@
+/* fuzz.h -- what the targets share. A target is one file:
+ *
+ *     int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+ *
+ * It gives the bytes to one parser of what comes from outside, and checks what must hold of the result:
+ * the sanitizers see what is read and written wrongly, `must` sees what is merely wrong.
+ */
+#ifndef SYNOD_FUZZ_H
+#define SYNOD_FUZZ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static inline void must_hold(bool holds, const char *what, const char *file, int line) {
+    if (!holds) {
+        fprintf(stderr, "%s:%d: it does not hold: %s\n", file, line, what);
+        abort();
+    }
+}
+
+#define must(condition) must_hold(condition, #condition, __FILE__, __LINE__)
+
+/* The bytes as a string of their own, to be freed: so that one read too far is seen. */
+static inline char *fuzz_text(const uint8_t *data, size_t size) {
+    char *text = malloc(size + 1);
+    must(text != NULL);
+    memcpy(text, data, size);
+    text[size] = '\0';
+    return text;
+}
+
+#endif
