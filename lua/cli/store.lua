@@ -1,4 +1,4 @@
--- synod store ls|get|put|rm|head|queue|table: look at and mend a store by hand.
+-- synod store ls|get|put|rm|head|lease|queue|table: look at and mend a store by hand.
 
 local common = require "cli.common"
 local core = require "synod.core"
@@ -17,11 +17,12 @@ local store = {
     "put CONTAINER/BLOB [FILE]           without FILE, or with -: standard input",
     "rm CONTAINER[/BLOB]...              BLOB* is every blob whose name begins so",
     "head CONTAINER[/BLOB] [--json]",
+    "lease show|break|release CONTAINER[/BLOB] [--json]",
     "queue peek|clear|requeue NAME       requeue: from NAME-poison back to NAME",
     "table ls [TABLE[/PARTITION]] [--filter FILTER] [--json]",
   },
   options = common.join(common.store, {
-    { name = "json", meaning = "ls, head, queue, table: one JSON object a line" },
+    { name = "json", meaning = "ls, head, lease, queue, table: one JSON object a line" },
     { name = "filter", value = "FILTER", meaning = "table ls: only what it takes, such as \"age ge 18\"" },
     {
       name = "output", short = "o", value = "FILE",
@@ -37,6 +38,8 @@ local store = {
     },
     { name = "create", meaning = "put: make the container when it is not there" },
     { name = "if-match", value = "ETAG", meaning = "put, rm: only if it has this ETag" },
+    { name = "id", value = "ID", meaning = "lease release: the lease's id" },
+    { name = "period", value = "SECONDS", kind = "seconds", meaning = "lease break: at most so long, 0 to 60" },
     { name = "yes", short = "y", meaning = "rm, queue clear: do not ask" },
     {
       name = "number", value = "N", kind = "count",
@@ -247,6 +250,11 @@ end
 
 -- head
 
+local function place_of(s, text)
+  local container, name = split(text)
+  return name and blob_of(s, text) or s:container(container)
+end
+
 local SHOWN = {
   "type", "length", "content_type", "etag", "last_modified", "lease_state", "lease_status", "lease_duration",
   "committed_block_count",
@@ -254,9 +262,7 @@ local SHOWN = {
 
 function actions.head(s, parsed)
   one_target(parsed, 1, 1)
-  local container, name = split(parsed.args[2])
-  local target = name and blob_of(s, parsed.args[2]) or s:container(container)
-  local props = must(target:head { timeout = parsed.timeout })
+  local props = must(place_of(s, parsed.args[2]):head { timeout = parsed.timeout })
   if parsed.json then
     io.write(show.json(props), "\n")
     return
@@ -274,6 +280,11 @@ function actions.head(s, parsed)
     fields[#fields + 1] = { "metadata " .. metadata_name, props.metadata[metadata_name] }
   end
   io.write(show.fields(fields))
+end
+
+function actions.lease(s, parsed)
+  local function place(text) return place_of(s, text) end
+  require("cli.store_lease").run(parsed, { place = place, wrong = wrong, must = must })
 end
 
 -- tables

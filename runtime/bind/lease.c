@@ -11,12 +11,6 @@
 
 enum { RELEASE_TIMEOUT_S = 5, DURATION_S = 60 };
 
-struct bound_lease {
-    struct place *place; /* its userdata is the first user value */
-    char id[LEASE_ID_TEXT];
-    bool released;
-};
-
 /* ---- without a task ---- */
 
 /* What was begun for a task that has gone. */
@@ -130,6 +124,12 @@ int container_break_lease(lua_State *L) {
 
 /* ---- a lease ---- */
 
+struct bound_lease {
+    struct place *place; /* its userdata is the first user value */
+    char id[LEASE_ID_TEXT];
+    bool released;
+};
+
 static void push_lease(lua_State *L, int place, const char *id) {
     struct bound_lease *l = lua_newuserdatauv(L, sizeof *l, 1);
     *l = (struct bound_lease){.place = lua_touserdata(L, place)};
@@ -214,7 +214,7 @@ static int lease_close(lua_State *L) {
     return run_release(L, task_enter_wait(L, "lease:close"), 2);
 }
 
-/* A method, or `id`; the methods are the second upvalue. */
+/* A method, or `id`; the methods are the upvalue. */
 static int lease_index(lua_State *L) {
     struct bound_lease *l = lease_check(L);
     if (lua_type(L, 2) == LUA_TSTRING && strcmp(lua_tostring(L, 2), "id") == 0) {
@@ -233,7 +233,19 @@ static int lease_tostring(lua_State *L) {
     return 1;
 }
 
+/* core.lease_handle(blob or container, id) -> the lease that is held under this id; nothing is asked */
+static int l_lease_handle(lua_State *L) {
+    char id[LEASE_ID_TEXT];
+    if (!luaL_testudata(L, 1, CONTAINER_TYPE)) {
+        luaL_checkudata(L, 1, BLOB_TYPE);
+    }
+    luaL_argcheck(L, lease_id_read(luaL_checkstring(L, 2), id), 2, "a lease id is a GUID");
+    push_lease(L, 1, id);
+    return 1;
+}
+
 void bind_lease(lua_State *L, struct vm *vm) {
+    static const luaL_Reg FUNCTIONS[] = {{"lease_handle", l_lease_handle}, {NULL, NULL}};
     static const luaL_Reg METHODS[] = {{"renew", lease_renew},
                                        {"change", lease_change},
                                        {"release", lease_release},
@@ -247,4 +259,5 @@ void bind_lease(lua_State *L, struct vm *vm) {
     lua_pushcclosure(L, lease_index, 1);
     lua_setfield(L, -2, "__index");
     lua_pop(L, 1);
+    bind_functions(L, vm, FUNCTIONS);
 }

@@ -25,9 +25,9 @@ local actions = {}
 function actions.acquire(s, id, seconds)
   return said("201", s.place:lease { id = IDS[id], duration = math.tointeger(tonumber(seconds)) })
 end
-function actions.renew(s) return said("200", s.handle:renew()) end
-function actions.release(s) return said("200", s.handle:release()) end
-function actions.change(s, _, id) return said("200", s.handle:change(IDS[id])) end
+function actions.renew(s, id) return said("200", core.lease_handle(s.place, IDS[id]):renew()) end
+function actions.release(s, id) return said("200", core.lease_handle(s.place, IDS[id]):release()) end
+function actions.change(s, id, new) return said("200", core.lease_handle(s.place, IDS[id]):change(IDS[new])) end
 
 actions["break"] = function(s, period)
   local left, err = s.place:break_lease(math.tointeger(tonumber(period)))
@@ -62,19 +62,6 @@ function actions.delete(s, _, id)
   return said("ok", s.place:delete { lease = IDS[id] })
 end
 
---- The objects that the steps renew, change and release: each one's lease was held and given back beforehand.
-local function handles(place, case)
-  local made = {}
-  for i, step in ipairs(case.steps) do
-    local id = step:match "^renew (%S+)" or step:match "^release (%S+)" or step:match "^change (%S+)"
-    if id then
-      made[i] = assert(place:lease { id = IDS[id], duration = 15 })
-      assert(made[i]:release())
-    end
-  end
-  return made
-end
-
 local count = 0
 
 ---@param store synod.Store
@@ -93,10 +80,9 @@ function steps.in_store(store, case, where, slack)
     if where == "blob" then return container:list() end
     return store:containers { prefix = tostring(container):match "%S+$" }
   end
-  local made, answers = handles(s.place, case), {}
+  local answers = {}
   for i, step in ipairs(case.steps) do
     local what, first, second = step:match "^(%S+) ?(%S*) ?(%S*)$"
-    s.handle = made[i]
     answers[i] = actions[what](s, first, second)
   end
   return answers
