@@ -28,8 +28,9 @@ lease["break"] = function(place, parsed, tools)
     tools.wrong("--period: a break takes 0 to 60 whole seconds")
   end
   local left = tools.must(place:break_lease(period, { timeout = parsed.timeout }))
-  print_result(parsed, { name = parsed.args[3], seconds = left },
-    left == 0 and "the lease is broken\n" or ("the lease is broken in %d s; until then its holder may write\n"):format(left))
+  local text = left == 0 and "the lease is broken\n"
+    or ("the lease is broken in %d s; until then its holder may write\n"):format(left)
+  print_result(parsed, { name = parsed.args[3], seconds = left }, text)
 end
 
 function lease.release(place, parsed, tools)

@@ -83,12 +83,16 @@ local current    -- the default store of this run
 ---@field delete fun(self, options?: synod.Conditions): true|nil, synod.Refusal
 ---@field set_metadata fun(self, metadata: synod.Metadata, options?: synod.Conditions): synod.Props|nil, synod.Refusal
 ---@field append fun(self, data: string, options?: synod.AppendOptions): synod.Props|nil, synod.Refusal
+---@field lease fun(self, options?: synod.AcquireOptions): synod.Lease|nil, synod.Refusal  see synod.lease
+---@field break_lease fun(self, period?: integer, options?: synod.LeaseOptions): integer|nil, synod.Refusal
 
 ---@class synod.Container
 ---@field create fun(self, options?: { metadata?: synod.Metadata }): true|nil, synod.Refusal  true also when it is there
 ---@field delete fun(self, options?: synod.Conditions): true|nil, synod.Refusal
 ---@field head fun(self, options?: synod.Conditions): synod.Props|nil, synod.Refusal
 ---@field set_metadata fun(self, metadata: synod.Metadata, options?: synod.Conditions): synod.Props|nil, synod.Refusal
+---@field lease fun(self, options?: synod.AcquireOptions): synod.Lease|nil, synod.Refusal  see synod.lease
+---@field break_lease fun(self, period?: integer, options?: synod.LeaseOptions): integer|nil, synod.Refusal
 ---@field blob fun(self, name: string): synod.Blob  raises for a name that the service forbids
 ---@field list fun(self, options?: synod.ListOptions): synod.Items  raises the err table when a page fails
 

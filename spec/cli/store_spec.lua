@@ -130,7 +130,7 @@ describe("synod store", function()
   local REFUSED = {
     { "get flags/a", 1,
       "read the blob flags/a: the container does not exist (ContainerNotFound, 404); create it first" },
-    { "", 2, "store: say what to do: get, head, ls, put, queue, rm" },
+    { "", 2, "store: say what to do: get, head, lease, ls, put, queue, rm, table" },
     { "lst", 2, "store: unknown action 'lst', did you mean 'ls'?" },
     { "ls ab", 2, "the container name 'ab' must have 3 to 63 characters" },
     { "ls abc def", 2, "store ls: unexpected argument 'def'" },
@@ -183,5 +183,52 @@ describe("synod store", function()
     assert.equal(3, code)
     assert.matches("list the containers: 127.0.0.1:1 refuses connections", output, 1, true)
     assert.is_nil(output:find(key, 1, true))
+  end)
+end)
+
+describe("synod store lease", function()
+  local ID = "aaaaaaaa-0000-4000-8000-00000000000a"
+  local LEASED = CREATE .. ([[
+    echo 'local c = require("synod").store:container "flags"
+          assert(c:blob("a"):lease { id = "%s" }); assert(c:lease { duration = -1 })' >lease.lua &&
+    printf 1 | $SYNOD store put flags/a && $SYNOD lease.lua && ]]):format(ID)
+
+  it("shows the lease of a blob and of a container", function()
+    local output, code = run(LEASED .. "$SYNOD store lease show flags/a && $SYNOD store lease show flags --json")
+    assert.equal("lease_state     leased\nlease_status    locked\nlease_duration  fixed\n"
+      .. '{"lease_duration":"infinite","lease_state":"leased","lease_status":"locked","name":"flags"}\n', output)
+    assert.equal(0, code)
+  end)
+
+  it("breaks it, and says how long its holder may still write", function()
+    local output, code = run(LEASED .. [[$SYNOD store lease break flags/a --period 5; $SYNOD store lease show flags/a
+      $SYNOD store lease break flags/a --period 0 --json; $SYNOD store lease break flags]])
+    assert.matches("^the lease is broken in 5 s; until then its holder may write\nlease_state +breaking\n"
+      .. 'lease_status +locked\n{"name":"flags/a","seconds":0}\nthe lease is broken\n$', output)
+    assert.equal(0, code)
+  end)
+
+  it("releases it for who knows its id", function()
+    local output, code = run(LEASED .. "$SYNOD store lease release flags/a --id " .. ID:upper()
+      .. " && $SYNOD store lease show flags/a")
+    assert.same({ "lease_state   available\nlease_status  unlocked\n", 0 }, { output, code })
+    output, code = run(LEASED .. "$SYNOD store lease release flags/a --id " .. ID:gsub("a", "b"))
+    assert.matches("LeaseIdMismatchWithLeaseOperation, 409", output)
+    assert.equal(1, code)
+  end)
+
+  it("says what it was told wrongly", function()
+    for words, problem in pairs {
+      ["lease"] = "say show, break or release", ["lease brake flags"] = "not 'brake'",
+      ["lease show"] = "CONTAINER%[/BLOB%] is missing", ["lease show flags a"] = "unexpected argument 'a'",
+      ["lease release flags/a"] = "%-%-id is missing", ["lease release flags/a --id x"] = "'x' is no GUID",
+      ["lease break flags/a --period 61"] = "a break takes 0 to 60 whole seconds",
+      ["lease break flags/a --period 0.5"] = "a break takes 0 to 60 whole seconds",
+      ["lease show FLAGS"] = "the container name 'FLAGS'",
+    } do
+      local output, code = run("$SYNOD store " .. words)
+      assert.matches(problem, output)
+      assert.equal(2, code)
+    end
   end)
 end)
