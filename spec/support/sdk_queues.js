@@ -1,5 +1,5 @@
 // The official queue client as the other party:
-//   send QUEUE TEXT...        makes the queue and puts each text
+//   send QUEUE JSON           makes the queue and puts each text of a list
 //   peek QUEUE                the texts of all visible messages, a line of JSON each
 //   receive QUEUE             takes one for 100 s: its text and dequeue count, in JSON
 //   delete QUEUE ID RECEIPT   deletes; prints "ok" or the code it was refused with
@@ -12,7 +12,7 @@ async function main([what, name, ...args]) {
     .getQueueClient(name);
   if (what === "send") {
     await queue.createIfNotExists();
-    for (const text of args) await queue.sendMessage(text);
+    for (const text of JSON.parse(args[0])) await queue.sendMessage(text);
   } else if (what === "peek") {
     const answer = await queue.peekMessages({ numberOfMessages: 32 });
     for (const item of answer.peekedMessageItems) console.log(JSON.stringify(item.messageText));
