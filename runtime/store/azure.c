@@ -13,7 +13,16 @@ static struct azure *azure_of(struct transport *t) {
     return container_of(t, struct azure, base);
 }
 
+/* Tokens stand in header lines, a SAS in the address. */
+static void wipe(struct buf *b) {
+    if (b->data) {
+        explicit_bzero(b->data, b->cap);
+    }
+}
+
 static void call_free(struct azure_call *call) {
+    wipe(&call->http.fields);
+    wipe(&call->url);
     http_call_release(&call->http);
     buf_release(&call->url);
     buf_release(&call->body);
@@ -157,6 +166,7 @@ static void azure_free(struct transport *t) {
     xml_free(az->xml);
     json_free(az->json);
     account_release(&az->account);
+    wipe(&az->authorization);
     buf_release(&az->text);
     buf_release(&az->authorization);
     free(az);

@@ -271,7 +271,9 @@ static bool use_account(struct account *a, struct pieces *all, struct error *err
         return refuse_part(err, PART_NAME, "may hold only small letters and digits");
     }
     if (!key.text && !sas && !endpoint) {
-        return refuse(err, "it has no AccountKey");
+        return refuse(err,
+                      "it has no AccountKey and no SharedAccessSignature (for an identity of the "
+                      "environment, name the BlobEndpoint too)");
     }
     if (key.text && sas) {
         return refuse_part(err, PART_KEY, "cannot stand beside a SharedAccessSignature");

@@ -240,8 +240,26 @@ static bool text_has(const char *text, const char *secret) {
     return secret && *secret && strstr(text, secret);
 }
 
+static int hex(char ch) {
+    return ch >= '0' && ch <= '9'   ? ch - '0'
+           : ch >= 'A' && ch <= 'F' ? ch - 'A' + 10
+           : ch >= 'a' && ch <= 'f' ? ch - 'a' + 10
+                                    : -1;
+}
+
+static void decode(char *text) {
+    char *out = text;
+    for (const char *p = text; *p; out++) {
+        bool code = *p == '%' && hex(p[1]) >= 0 && hex(p[2]) >= 0;
+        *out = code ? (char)(hex(p[1]) * 16 + hex(p[2])) : *p;
+        p += code ? 3 : 1;
+    }
+    *out = '\0';
+}
+
+/* The signature as it is sent, and as it was before it was encoded. */
 static bool text_has_signature(const char *text, const char *sas) {
-    char value[256];
+    char value[SAS_MAX];
     const char *at = sas;
     while (at && strncmp(at, "sig=", 4) != 0) {
         at = strchr(at, '&');
@@ -250,8 +268,12 @@ static bool text_has_signature(const char *text, const char *sas) {
     if (!at) {
         return false;
     }
-    snprintf(value, sizeof value, "%.*s", (int)strcspn(at + 4, "&%"), at + 4);
-    return text_has(text, value);
+    snprintf(value, sizeof value, "%.*s", (int)strcspn(at + 4, "&"), at + 4);
+    bool found = text_has(text, value);
+    decode(value);
+    found = found || text_has(text, value);
+    explicit_bzero(value, sizeof value);
+    return found;
 }
 
 bool credential_is_shown_by(const struct credential *c, const char *text) {

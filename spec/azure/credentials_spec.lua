@@ -355,6 +355,37 @@ describe("credentials of Azure", function()
       end
     end)
 
+    it("goes on while the next one cannot be had, and then the reason is told", function()
+      if no_sanitizer then return pending(no_sanitizer) end
+      local output = virtual(KINDS.imds(fresh(), "once"), ([[
+        local c = assert(synod.open "azure"):container %q
+        assert(c:create())
+        synod.sleep(3001)
+        for _ = 1, 5 do
+          assert(c:head())
+          synod.sleep(100)
+        end
+        synod.sleep(100)
+        local start = synod.now()
+        local ok, err = c:head()
+        print(ok, err, synod.now() - start <= 10)
+      ]]):format(fresh()))
+      assert.matches("^nil\t[^\n]*the managed identity of this machine got no token: 127.0.0.1:%d+ answered with "
+        .. "status 503; [^\n]*%(Unreachable, 503%)[^\n]*\ttrue\n$", output)
+    end)
+
+    it("begins when the endpoint allows it: its Retry-After is kept", function()
+      if no_sanitizer then return pending(no_sanitizer) end
+      local name = fresh()
+      local output = virtual(KINDS.secret(name, "fail=1,retry=5"), ([[
+        local start = synod.now()
+        assert(assert(synod.open "azure"):container(%q):create())
+        print(synod.now() - start >= 5, synod.now() - start < 6)
+      ]]):format(fresh()))
+      assert.equal("true\ttrue\n", output)
+      assert.equal(2, (asked(name)))
+    end)
+
     it("that is over makes calls wait for the next one", function()
       if no_sanitizer then return pending(no_sanitizer) end
       local name = fresh()
@@ -503,7 +534,7 @@ describe("credentials of Azure", function()
     end)
 
     it("repeated by a server is not shown", function()
-      local signature = "sv=1&sig=c2VjcmV0c2lnbmF0dXJl"
+      local signature = "sv=1&sig=a%2Bc2VjcmV0c2lnbmF0dXJl"
       local echo <close> = servers.start("spec/support/echo_server.js")
       local output = with(("BlobEndpoint=http://127.0.0.1:%d/a?%s"):format(echo.port, signature))
       has("InvalidQueryParameterValue", output)
@@ -551,6 +582,10 @@ describe("credentials of Azure", function()
       env.https_proxy, env.http_proxy = proxy, proxy
       assert.equal("made\ttrue\ttrue\n", (run(env)))
       assert.truthy(revoking:output():find("CONNECT devstoreaccount1.blob.storage.example:443", 1, true))
+      env.AZURE_POD_IDENTITY_AUTHORITY_HOST = "http://identity.example"
+      has("got no token: the name in identity.example is unknown here", (run(env)))
+      assert.is_nil(revoking:output():find("identity.example", 1, true))
+      for name, value in pairs(KINDS.imds(fresh())) do env[name] = value end
       env.NO_PROXY = "storage.example"
       has("the name in devstoreaccount1.blob.storage.example is unknown here", (run(env)))
     end)

@@ -1,4 +1,4 @@
-// A storage service that refuses every request, repeating all of its address. Ends when its standard input does.
+// A storage service that refuses every request, repeating all of its address, decoded. Ends when its standard input does.
 "use strict";
 
 const http = require("http");
@@ -6,7 +6,7 @@ const http = require("http");
 process.stdin.on("end", () => process.exit(0)).resume();
 
 http.createServer((request, response) => {
-  const address = request.url.replace(/&/g, "&amp;");
+  const address = decodeURIComponent(request.url).replace(/&/g, "&amp;");
   response.writeHead(400, { "x-ms-request-id": "1", "content-type": "application/xml" });
   response.end(`<?xml version="1.0"?><Error><Code>InvalidQueryParameterValue</Code><Message>Wrong: ${address}</Message>`
     + `<QueryParameterValue>${address}</QueryParameterValue></Error>`);

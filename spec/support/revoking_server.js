@@ -38,7 +38,10 @@ const server = https.createServer({ key, cert }, (request, response) => {
   request.pipe(forward.on("error", () => response.destroy()));
 });
 
-const proxy = http.createServer((request, response) => response.end("no tunnel"));
+const proxy = http.createServer((request, response) => {
+  console.log("PROXY " + request.url);
+  response.end("no tunnel");
+});
 proxy.on("connect", (request, client) => {
   console.log("CONNECT " + request.url);
   const upstream = net.connect(server.address().port, "127.0.0.1", () => {

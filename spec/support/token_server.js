@@ -4,6 +4,7 @@
 //   name=X      nothing: a name of its own        life=S      the token is good for S seconds (3600)
 //   slow=MS     answers after a while             hang        never does
 //   fail=N      the first N answers are 500       status=N    every answer has that status
+//   once        every answer but the first is 503      retry=S     what is not 200 asks for a rest of S seconds
 //   body=X      with this body                    deny        invalid_client, with all it was sent repeated
 //   audience=X  for somebody else                 stale       the token has expired when it comes
 //   revoke=N    the first N tokens are revoked (revoking_server.js knows them)
@@ -55,7 +56,8 @@ function judge(request, path, query, form) {
 
 function answer(options, count, text, response) {
   const send = (status, body) => {
-    response.writeHead(status, { "content-type": "application/json" });
+    const rest = options.retry && status !== 200 ? { "retry-after": options.retry } : {};
+    response.writeHead(status, { "content-type": "application/json", ...rest });
     response.end(typeof body === "string" ? body : JSON.stringify(body));
   };
   if (options.deny) {
@@ -64,6 +66,7 @@ function answer(options, count, text, response) {
   if (options.status || options.body || count <= Number(options.fail || 0)) {
     return send(Number(options.status || (options.body ? 200 : 500)), options.body || { error: "temporarily_unavailable" });
   }
+  if (options.once && count > 1) return send(503, {});
   const life = Number(options.life || 3600);
   const good = { access_token: token(options, count), token_type: "Bearer" };
   if (options.on) good.expires_on = String(BEGINNING_OF_VIRTUAL_TIME_S + life);
