@@ -1,12 +1,12 @@
--- Queues over HTTP: the official client as the other party, an account without a path, lost answers and answers that are
--- none.
+-- Queues over HTTP: the official client as the other party, an account without a path, lost answers and answers that
+-- are none.
 
 local azurite = require "spec.support.azurite"
 local cjson = require "cjson"
 local core = require "synod.core"
 local net = require "synod.net"
 
--- Without line ends: the official client leaves line feeds out when it sends, and reads "&#xD;" as these five characters.
+-- Without line ends: the official client leaves line feeds out when it sends, and reads "&#xD;" as these characters.
 local TEXTS = { "plain", "ü€日本\u{1F600}", "<a b=\"c\">&amp;]]></a>", "\ttab ", " " }
 
 local function open(fn, url, options)
@@ -162,7 +162,8 @@ describe("a list of messages that is none", function()
       messages(message(GOOD .. "<DequeueCount>-1</DequeueCount>")),
       messages(message(GOOD .. "<InsertionTime>yesterday</InsertionTime>")),
       messages(message(GOOD .. "<InsertionTime><a/></InsertionTime>")),
-      messages(message(GOOD):rep(33)), messages(message(GOOD .. "<MessageText>" .. ("x"):rep(65537) .. "</MessageText>")),
+      messages(message(GOOD):rep(33)),
+      messages(message(GOOD .. "<MessageText>" .. ("x"):rep(65537) .. "</MessageText>")),
       "<!DOCTYPE x [<!ENTITY a 'b'>]>" .. messages(message "<MessageId>&a;</MessageId>"),
     } do
       assert.equal("BadAnswer", answer(body), body:sub(1, 200))

@@ -36,7 +36,8 @@ describe("synod store queue", function()
     local output = run [[echo n | script -qefc "$SYNOD store queue clear tasks" /dev/null; echo "code $?";
       echo y | script -qefc "$SYNOD store queue clear tasks" /dev/null; echo "code $?";
       $SYNOD store queue clear tasks-poison --yes --json </dev/null]]
-    assert.matches("Remove 1 message from tasks%? %[y/N%].*nothing was removed.*code 1.*code 0.*{\"cleared\":40}", output)
+    assert.matches("Remove 1 message from tasks%? %[y/N%].*nothing was removed.*code 1.*code 0", output)
+    assert.matches('{"cleared":40}', output, 1, true)
   end)
 
   it("says what is wrong", function()
