@@ -89,7 +89,7 @@ asan: ## run the specs under the address, leak and undefined behaviour sanitizer
 	  $(LOADER) --preload $(shell $(CC) -print-file-name=libasan.so) $(BUSTED) $(SPECS)
 
 # Clang's fuzzer under the sanitizers, one program a parser. What it finds is kept in build/fuzz/found.
-fuzz: ## feed the parsers of outside data (TIME=600 seconds each, FUZZ="list_xml ..." for some)
+fuzz: ## feed the parsers of outside data (TIME=600, seconds for each; FUZZ="list_xml" for some)
 	@tools/deps build fuzz
 	@$(MAKE) --no-print-directory -j$(JOBS) $(addprefix $(BUILD)/fuzz/,$(FUZZERS))
 	tools/fuzz $(BUILD)/fuzz $(TIME) $(FUZZ)

@@ -13,25 +13,6 @@ static enum store_verb verb_of(const char *word, size_t len) {
     return (enum store_verb)((unsigned char)word[0] % VERB_COUNT);
 }
 
-/* Takes "name: value" lines up to an empty one; gives where the body begins. */
-static char *take_headers(struct http_call *http, char *line) {
-    while (*line) {
-        char *end = line + strcspn(line, "\n");
-        bool last = !*end, empty = end == line;
-        *end = '\0';
-        char *colon = strstr(line, ": ");
-        if (colon) {
-            *colon = '\0';
-            pairs_add(&http->headers, line, colon + 2);
-        }
-        line = last ? end : end + 1;
-        if (empty) {
-            break;
-        }
-    }
-    return line;
-}
-
 /* What a success or a refusal always is. */
 static void look_at(const struct store_reply *reply) {
     size_t bytes = strlen(reply->props.etag) + strlen(reply->lease_id) +
@@ -66,7 +47,7 @@ static void answer(struct azure *az, enum store_verb verb, int status, char *hea
     http_call_init(&call.http);
     call.http.method = "GET", call.http.url = "http://127.0.0.1:10000/devstoreaccount1/flags";
     call.http.status = status;
-    char *body = take_headers(&call.http, head);
+    char *body = fuzz_headers(&call.http.headers, head);
     buf_append(&call.http.answer, body, len - (size_t)(body - head));
     azure_reply_fill(az, &call);
     look_at(&reply);

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pairs.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static inline void must_hold(bool holds, const char *what, const char *file, int line) {
@@ -33,6 +35,25 @@ static inline char *fuzz_text(const uint8_t *data, size_t size) {
     memcpy(text, data, size);
     text[size] = '\0';
     return text;
+}
+
+/* Takes "name: value" lines up to an empty one; gives where the body begins. */
+static inline char *fuzz_headers(struct pairs *headers, char *line) {
+    while (*line) {
+        char *end = line + strcspn(line, "\n");
+        bool last = !*end, empty = end == line;
+        *end = '\0';
+        char *colon = strstr(line, ": ");
+        if (colon) {
+            *colon = '\0';
+            pairs_add(headers, line, colon + 2);
+        }
+        line = last ? end : end + 1;
+        if (empty) {
+            break;
+        }
+    }
+    return line;
 }
 
 #endif

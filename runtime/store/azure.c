@@ -179,6 +179,14 @@ static const struct transport_ops AZURE = {
     .free = azure_free,
 };
 
+/* What people know it by; nothing that could hold a password. */
+static const char *name_of(const struct account *a) {
+    const char *base = a->blob.base[0]    ? a->blob.base
+                       : a->queue.base[0] ? a->queue.base
+                                          : a->table.base;
+    return base[0] && !strchr(base, '@') ? base : NULL;
+}
+
 struct transport *transport_azure_new(struct world *w, const char *connection_string,
                                       struct error *err) {
     struct azure *az = xcalloc(1, sizeof *az);
@@ -194,7 +202,7 @@ struct transport *transport_azure_new(struct world *w, const char *connection_st
             az->tokens = token_source_new(w, &az->account.credential, err);
         }
         if (az->http && (az->tokens || !token)) {
-            az->base.name = strchr(az->account.blob.base, '@') ? NULL : az->account.blob.base;
+            az->base.name = name_of(&az->account);
             return &az->base;
         }
         if (az->http) {
