@@ -13,11 +13,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         must(account.blob.path_at <= strlen(account.blob.base));
         must(account.queue.path_at <= strlen(account.queue.base));
         must(account.table.path_at <= strlen(account.table.base));
-        account_release(&account);
     } else {
         must(err.code != ERR_OK);
         must(!strstr(error_sentence(&err), KEY));
     }
+    account_release(&account);
     free(text);
     return 0;
 }

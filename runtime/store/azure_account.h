@@ -35,7 +35,7 @@ struct account {
 };
 
 /* From a connection string or an address. False, with err saying which part is wrong, when there is no account
- * in it. */
+ * in it. It is to be released either way. */
 bool account_parse(struct account *a, const char *connection, struct error *err);
 void account_release(struct account *a);
 
