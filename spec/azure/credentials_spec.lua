@@ -134,6 +134,10 @@ describe("credentials of Azure", function()
           local t = store:table("t" .. arg[1])
           assert(t:create())
           assert(t:insert { partition = "p", row = "r", n = 1 })
+          local q = store:queue(arg[1])
+          assert(q:create())
+          assert(q:put("text"))
+          assert(#assert(q:get()) == 1)
           for item in c:list() do print(item.name) end
         ]])
         assert.equal("a\n", output)
@@ -494,6 +498,20 @@ describe("credentials of Azure", function()
     end)
 
     it("serves every kind of call", function()
+      local made = run_text({ AZURE_STORAGE_CONNECTION_STRING = endpoints(make()) }, [[
+        local store = require("synod").store
+        local t, q = store:table("t" .. arg[1]), store:queue(arg[1])
+        assert(t:create())
+        assert(t:insert { partition = "p p", row = "r", n = 1 })
+        assert(t:batch { { insert = { partition = "p", row = "1" } }, { upsert = { partition = "p", row = "2" } } })
+        assert(t:get("p p", "r").n == 1)
+        assert(q:create())
+        assert(q:put("text"))
+        local message = assert(q:get())[1]
+        assert(message:delete())
+        for e in t:query { partition = "p" } do print(e.row) end
+      ]])
+      assert.equal("1\n2\n", made)
       local output = run({ AZURE_STORAGE_CONNECTION_STRING = endpoints(make()) }, ([[
         $SYNOD store put %s/a/ä&b "$DIR/make.lua" && $SYNOD store ls %s && $SYNOD store get %s/a/ä&b | head -1
       ]]):gsub("%%s", (fresh())):gsub("%$SYNOD store", "$SYNOD store --store azure"):gsub("(%S+/a/ä&b)", '"%1"'))
