@@ -4,7 +4,20 @@ local show = {}
 
 local ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
 
+--- Text as UTF-8: what is none becomes the replacement character, byte by byte.
+local function as_utf8(text)
+  local parts, at = {}, 1
+  while true do
+    local _, bad = utf8.len(text, at)
+    if not bad then break end
+    parts[#parts + 1] = text:sub(at, bad - 1) .. "\u{FFFD}"
+    at = bad + 1
+  end
+  return table.concat(parts) .. text:sub(at)
+end
+
 local function quote(text)
+  text = as_utf8(text)
   return '"' .. text:gsub('[%c"\\\127]', function(c)
     return ESCAPES[c] or ("\\u%04x"):format(c:byte())
   end) .. '"'

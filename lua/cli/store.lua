@@ -22,7 +22,7 @@ local store = {
     "table ls [TABLE[/PARTITION]] [--filter FILTER] [--json]",
   },
   options = common.join(common.store, {
-    { name = "json", meaning = "ls, head, lease, queue, table: one JSON object a line" },
+    { name = "json", meaning = "all but get: what is told, as one JSON object a line" },
     { name = "filter", value = "FILTER", meaning = "table ls: only what it takes, such as \"age ge 18\"" },
     {
       name = "output", short = "o", value = "FILE",
@@ -188,10 +188,14 @@ function actions.put(s, parsed)
   local b = blob_of(s, parsed.args[2])
   local metadata = metadata_of(parsed.metadata)
   if parsed.create then must(s:container((split(parsed.args[2]))):create { timeout = parsed.timeout }) end
-  must(b:put(kind == "block" and read_body(parsed.args[3]) or "", {
+  local props = must(b:put(kind == "block" and read_body(parsed.args[3]) or "", {
     type = kind, size = parsed.size, content_type = parsed.content_type, metadata = metadata,
     if_none_match = parsed.if_none_match, if_match = parsed.if_match, timeout = parsed.timeout,
   }))
+  if parsed.json then
+    props.name = parsed.args[2]
+    io.write(show.json(props), "\n")
+  end
 end
 
 -- rm
@@ -206,7 +210,9 @@ local function confirmed(question)
   return answer:lower():match("^%s*y") ~= nil
 end
 
---- What the words name: blobs to remove one by one, containers to remove as a whole.
+--- What the words name: blobs to remove one by one, containers to remove as a whole, and how many blobs that are.
+---@return { name: string, place: synod.Blob }[] blobs, { name: string, place: synod.Container }[] containers
+---@return integer count
 local function collect(s, parsed)
   local blobs, containers, count = {}, {}, 0
   for i = 2, #parsed.args do
@@ -214,14 +220,16 @@ local function collect(s, parsed)
     local c = s:container(container)
     local prefix = name and name:match("^(.*)%*$")
     if name and not prefix then
-      blobs[#blobs + 1] = blob_of(s, parsed.args[i])
+      blobs[#blobs + 1] = { name = parsed.args[i], place = blob_of(s, parsed.args[i]) }
       count = count + 1
     else
       for item in c:list { prefix = prefix, timeout = parsed.timeout } do
-        if prefix then blobs[#blobs + 1] = c:blob(item.name) end
+        if prefix then
+          blobs[#blobs + 1] = { name = container .. "/" .. item.name, place = c:blob(item.name) }
+        end
         count = count + 1
       end
-      if not prefix then containers[#containers + 1] = c end
+      if not prefix then containers[#containers + 1] = { name = container, place = c } end
     end
   end
   return blobs, containers, count
@@ -238,8 +246,13 @@ function actions.rm(s, parsed)
     io.stderr:write("synod: nothing was removed\n")
     return 1
   end
-  for _, b in ipairs(blobs) do must(b:delete { if_match = parsed.if_match, timeout = parsed.timeout }) end
-  for _, c in ipairs(containers) do must(c:delete { timeout = parsed.timeout }) end
+  local asked = { if_match = parsed.if_match, timeout = parsed.timeout }
+  for _, list in ipairs { blobs, containers } do
+    for _, each in ipairs(list) do
+      must(each.place:delete(list == blobs and asked or { timeout = parsed.timeout }))
+      if parsed.json then io.write(show.json { name = each.name, removed = true }, "\n") end
+    end
+  end
 end
 
 -- queue

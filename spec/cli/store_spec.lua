@@ -1,5 +1,6 @@
 -- `synod store` as a person uses it: the real program on a file of its own.
 
+local json = require "cjson"
 local sh = require "spec.support.sh"
 
 --- Runs shell lines in a folder whose store is empty at first; gives the output and the exit code.
@@ -71,6 +72,30 @@ describe("synod store", function()
     local item, props = output:match("^({[^\n]+})\n({[^\n]+})\n$")
     assert.matches('"metadata":{"n":"1","quote":"\\""},"name":"a","type":"block"}', item, 1, true)
     assert.matches('^{"content_type":"application/octet%-stream","etag":"\\"0x%x+\\"","last_modified":%d+,', props)
+  end)
+
+  it("prints JSON of what it wrote and removed, too", function()
+    local output, code = run([[
+      for n in a1 a2; do printf 12 | $SYNOD store put flags/$n --create --json; done
+      $SYNOD store rm 'flags/a*' flags --json]])
+    assert.equal(0, code)
+    local lines = {}
+    for line in output:gmatch("[^\n]+") do lines[#lines + 1] = json.decode(line) end
+    assert.same({ "flags/a1", "flags/a2", "flags/a1", "flags/a2", "flags" },
+      { lines[1].name, lines[2].name, lines[3].name, lines[4].name, lines[5].name })
+    assert.matches('^"0x%x+"$', lines[1].etag)
+    assert.same({ name = "flags", removed = true }, lines[5])
+  end)
+
+  it("prints JSON even of bytes that are no text", function()
+    package.path = "lua/?.lua;" .. package.path
+    local show = require "cli.show"
+    for given, expected in pairs {
+      ["a\255b"] = "a\u{FFFD}b", ["\195"] = "\u{FFFD}", ["é\0\127"] = "é\0\127",
+      ["\237\160\128"] = ("\u{FFFD}"):rep(3),
+    } do
+      assert.equal(expected, json.decode(show.json(given)))
+    end
   end)
 
   it("shows one blob or container", function()
