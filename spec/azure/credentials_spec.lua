@@ -2,6 +2,7 @@
 -- a real emulator that takes tokens (over TLS), and endpoints that give them well and badly.
 
 local azurite = require "spec.support.azurite"
+local differences = require "spec.azure.differences"
 local servers = require "spec.support.server"
 local sh = require "spec.support.sh"
 
@@ -16,6 +17,14 @@ local SCRIPT = [[
   local made, err = synod.store:container(arg[1]):create()
   print(made and "made" or err, made or err.code, made or err.status)
 ]]
+
+-- What the emulator says in a case, where it is not what the service says.
+local function emulators(case)
+  for _, row in ipairs(differences) do
+    if row.spec == "spec/azure/credentials_spec.lua" and row.case == case then return row.azurite end
+  end
+  error("no such row: " .. case)
+end
 
 describe("credentials of Azure", function()
   local folder, emulator, tokens, revoking
@@ -286,10 +295,11 @@ describe("credentials of Azure", function()
     end
 
     it("for somebody else, or one that has expired, is refused by the account", function()
-      for _, option in ipairs { "audience=https:%2F%2Fvault.azure.net", "stale" } do
+      local said = emulators "a token that is not good here"
+      for i, option in ipairs { "stale", "audience=https:%2F%2Fvault.azure.net" } do
         local output = run(KINDS.imds(fresh(), option))
         has("the token of the managed identity of this machine was refused (AuthenticationFailed)", output)
-        has("\tAuthenticationFailed\t403\n", output)
+        has("\t" .. said[i]:gsub(" ", "\t") .. "\n", output)
       end
     end)
 
@@ -521,18 +531,19 @@ describe("credentials of Azure", function()
     local function refused(sas, why, code)
       local output = with(endpoints(sas))
       has(why, output)
-      has("\t" .. code .. "\t403\n", output)
+      has("\t" .. code:gsub(" ", "\t") .. "\n", output)
       local signature = sas:match("sig=([^&%%]+)")
       assert.is_nil(output:find(signature, 1, true), output)
     end
 
     it("that has expired, does not permit it, or was changed is refused with what to do", function()
-      refused(make { expires = -3600 }, "the SAS expired at ", "Unauthorized")
+      local said = emulators "a SAS that is no longer good"
+      refused(make { expires = -3600 }, "the SAS expired at ", said[1])
+      refused((make():gsub("sig=..", "sig=AA")), "it was changed", said[2])
       local permit = "the SAS does not permit it (Authorization%sMismatch)"
-      refused(make { permissions = "r" }, permit:format "Permission", "Unauthorized")
-      refused(make { types = "o" }, permit:format "ResourceType", "Unauthorized")
-      refused(make { services = "q" }, permit:format "Service", "Unauthorized")
-      refused((make():gsub("sig=..", "sig=AA")), "it was changed", "Unauthorized")
+      refused(make { permissions = "r" }, permit:format "Permission", "Unauthorized 403")
+      refused(make { types = "o" }, permit:format "ResourceType", "Unauthorized 403")
+      refused(make { services = "q" }, permit:format "Service", "Unauthorized 403")
     end)
 
     it("of one service serves no other, and says so", function()

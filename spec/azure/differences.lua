@@ -101,4 +101,16 @@ return {
     azurite = { "ok", "ok" },
     spec = "spec/store/queue_spec.lua", case = "hidden beyond its expiry",
   },
+  {
+    call = "any", state = "a SAS that has expired or was changed",
+    ours = { "AuthenticationFailed 403", "AuthenticationFailed 403" },
+    azurite = { "Unauthorized 403", "Unauthorized 403" }, -- its word is AuthorizationFailure
+    spec = "spec/azure/credentials_spec.lua", case = "a SAS that is no longer good",
+  },
+  {
+    call = "any", state = "a token that has expired, or is for another service",
+    ours = { "Unauthorized 401", "Unauthorized 401" }, -- InvalidAuthenticationInfo, with a challenge
+    azurite = { "AuthenticationFailed 403", "AuthenticationFailed 403" },
+    spec = "spec/azure/credentials_spec.lua", case = "a token that is not good here",
+  },
 }
