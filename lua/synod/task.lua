@@ -58,6 +58,12 @@ end
 ---@param ... any  its arguments
 ---@return ...  fn's results, or nil and an err with code Timeout; an error in fn is raised
 function task.timeout(seconds, fn, ...)
+  if type(seconds) ~= "number" or not (seconds >= 0) then
+    error(("synod.timeout: a number of seconds from 0 on expected, got %s"):format(tostring(seconds)), 2)
+  end
+  if type(fn) ~= "function" then
+    error(("synod.timeout: a function expected, got %s"):format(type(fn)), 2)
+  end
   local group <close> = new_group("the time allowed has passed")
   local t = core.spawn(fn, ...)
   group[1] = t
