@@ -118,11 +118,11 @@ bool task_may_wait(lua_State *L, struct vm *vm) {
 struct vm *task_enter_wait(lua_State *L, const char *name) {
     struct vm *vm = task_enter(L, name);
     if (!task_may_wait(L, vm)) {
-        luaL_error(
-            L,
-            "%s cannot wait here: Lua cannot suspend inside a callback of table.sort or "
-            "string.gsub, inside coroutine.close, a finaliser, or another library's callback; wait before or after it",
-            name);
+        luaL_error(L,
+                   "%s cannot wait here: Lua cannot suspend inside a callback of table.sort or "
+                   "string.gsub, inside coroutine.close, a finaliser, or another library's "
+                   "callback; wait before or after it",
+                   name);
     }
     if (vm->running->cancels) {
         task_raise_cancel(L, vm->running);
