@@ -88,7 +88,7 @@ end
 ---@return string text, integer|nil exit_code
 local function failure(err, traceback)
   local process = require "cli.process"
-  local text, frames = text_of(err), own_frames(traceback)
+  local text, frames = require("cli.redact")(text_of(err)), own_frames(traceback)
   local code = type(err) == "table" and EXIT_CODES[err.code] or nil
   if process.log_format == "json" then return as_json(text, frames, process), code end
   return as_text(text, frames), code
