@@ -215,6 +215,43 @@ describe("a script that fails", function()
     assert.same({ code = 0, out = ("8 MiB\n"):rep(5), err = "" }, r)
   end)
 
+  it("goes on after running out of memory while its coroutines wait", function()
+    local sh = require "spec.support.sh"
+    local folder <close> = sh.folder()
+    folder:write("hoard.lua", [[
+      local synod = require "synod"
+      math.randomseed(tonumber(arg[1]))
+      local hoard = {}
+      local function eat()
+        for _ = 1, math.random(1, 200) do hoard[#hoard + 1] = ("x"):rep(math.random(10, 3000)) .. #hoard end
+      end
+      local function work()
+        for _ = 1, 20 do
+          local step = coroutine.wrap(function()
+            for i = 1, 5 do
+              synod.sleep(0.0001 * math.random(1, 5))
+              eat()
+              coroutine.yield(i)
+            end
+          end)
+          pcall(function() for _ = 1, 5 do step() end end)
+          pcall(eat)
+        end
+      end
+      for _ = 1, 20 do synod.spawn(function() pcall(work) end) end
+      synod.sleep(0.2)
+      hoard = {}
+      synod.sleep(0.1)
+      print("ok")
+    ]])
+    local out = sh.run([[
+      for i in 1 4 5 7 14 17 21 25; do
+        timeout 10 $SYNOD run --memory-limit $((3000 + i * 37))K "$DIR/hoard.lua" $i
+      done
+    ]], { dir = folder.path })
+    assert.equal(("ok\n"):rep(8), out)
+  end)
+
   it("is not let off by catching the memory error and going on", function()
     local r = run_script([[
       local ok, err = pcall(string.rep, "x", 64 << 20)
