@@ -5,6 +5,9 @@
 
 local core = require "synod.core"
 
+-- A stop must not be raised in the middle of the library's own code: this is how its chunks are named.
+core.set_library((debug.getinfo(1, "S").source:gsub("synod/task%.lua$", "")))
+
 local task = {}
 
 local CANCEL_AGAIN = 1 -- seconds
