@@ -88,6 +88,24 @@ describe("synod.exec", function()
     end
   end)
 
+  it("raises an unknown option and what no command can be given", function()
+    local wrong = {
+      [{ "true", timout = 5 }] = "unknown option 'timout'",
+      [{ "true", env = 5 }] = "env must be a table, not a number",
+      [{ "true", env = { "A=1" } }] = "env may hold only names",
+      [{ "true", env = { A = "a\0b" } }] = "env.A holds a zero byte",
+      [{ "a\0b" }] = "argument 1 holds a zero byte",
+    }
+    run(function()
+      for options, why in pairs(wrong) do
+        local ok, err = pcall(function() exec.exec(options) end)
+        assert.is_false(ok, why)
+        assert.matches("exec_spec.lua:%d+: synod.exec: ", err)
+        assert.truthy(err:find(why, 1, true), err)
+      end
+    end)
+  end)
+
   it("does not let commands see the credentials", function()
     local sh = require "spec.support.sh"
     local folder <close> = sh.folder()

@@ -130,6 +130,16 @@ describe("a store opened by synod.open", function()
     assert.same({ "true\t2097152\n", 0 }, { output, code })
   end)
 
+  it("has an address that is a string", function()
+    core.main(function()
+      for _, address in ipairs { 5, false, {} } do
+        local ok, err = pcall(function() assert(synod.open(address)) end)
+        assert.is_false(ok)
+        assert.matches("store_spec.lua:%d+: synod.open: the store's address is a string, not a " .. type(address), err)
+      end
+    end)
+  end)
+
   it("cannot be used outside of a run", function()
     assert.has_error(function() synod.open "memory:" end)
   end)

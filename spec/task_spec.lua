@@ -357,6 +357,21 @@ describe("sleep", function()
 end)
 
 describe("timeout", function()
+  it("starts nothing when it is used wrongly", function()
+    run(function()
+      local function never() error("was started") end
+      for _, seconds in ipairs { -1, 0 / 0, "1" } do
+        local ok, err = pcall(synod.timeout, seconds, never)
+        assert.is_false(ok)
+        assert.matches("synod.timeout: a number of seconds from 0 on expected", err, 1, true)
+      end
+      local ok, err = pcall(synod.timeout, 1)
+      assert.is_false(ok)
+      assert.matches("synod.timeout: a function expected, got nil", err, 1, true)
+      synod.sleep(1)
+    end)
+  end)
+
   it("gives the results of what is done in time", function()
     run(function()
       assert.same({ 1, nil, 2, n = 3 }, table.pack(synod.timeout(1, function(...) return ... end, 1, nil, 2)))

@@ -54,6 +54,7 @@ end
 local function own_frames(traceback)
   local frames = {}
   for line in (traceback or ""):gmatch("[^\n]+") do
+    if line:find("^while cleaning up after: ") then frames[#frames + 1] = "  " .. line end
     local frame = line:match("^%s+(.+)$")
     if frame and not is_noise(frame) then
       frames[#frames + 1] = "  at " .. frame:gsub("in local 'chunk'$", "in the script's main part")
@@ -88,7 +89,7 @@ end
 ---@return string text, integer|nil exit_code
 local function failure(err, traceback)
   local process = require "cli.process"
-  local text, frames = text_of(err), own_frames(traceback)
+  local text, frames = require("cli.redact")(text_of(err)), own_frames(traceback)
   local code = type(err) == "table" and EXIT_CODES[err.code] or nil
   if process.log_format == "json" then return as_json(text, frames, process), code end
   return as_text(text, frames), code

@@ -6,6 +6,8 @@
 -- (see `kinds`); `choices` lists the words allowed. `default` is only shown: what an absent option means is known
 -- where it is used. The result has one field per option, with `_` for `-`, and the list `args`.
 
+local redact = require "cli.redact"
+
 local options = {}
 
 ---@class cli.Option
@@ -191,7 +193,7 @@ end
 ---@return integer exit_code
 function options.refuse(problem, command)
   local topic = command and (" " .. command) or ""
-  io.stderr:write(("synod: %s\n(see: synod help%s)\n"):format(problem, topic))
+  io.stderr:write(("synod: %s\n(see: synod help%s)\n"):format(redact(problem), topic))
   return 2
 end
 

@@ -31,7 +31,7 @@ local run = {
 local MEMORY_MIN = 2 << 20
 
 local function say(problem)
-  io.stderr:write("synod: ", problem, "\n")
+  io.stderr:write("synod: ", require("cli.redact")(problem), "\n")
 end
 
 --- Modules beside the script come before those of the system; the built-in ones before both.

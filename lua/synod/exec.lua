@@ -19,6 +19,9 @@ local SECRET_MARKS = { "AccountKey=", "SharedAccessSignature=", "sig=" }
 local PRIVATE = { SYNOD_STORE_FD = true, SYNOD_USAGE_FD = true, SYNOD_SUPERVISED = true,
   IDENTITY_ENDPOINT = true, IDENTITY_HEADER = true, MSI_ENDPOINT = true, MSI_SECRET = true }
 local STDIO = { pipe = true, inherit = true, null = true }
+local KNOWN = {
+  env = true, cwd = true, stdin = true, stdout = true, stderr = true, timeout = true, max_output = true,
+}
 
 -- What --pass-credentials lets commands have: nil, or the variables to add.
 local shared
@@ -132,16 +135,41 @@ local function check_stdio(options, field)
   return value
 end
 
+local function check_names(options)
+  for name in next, options do
+    if math.type(name) ~= "integer" and not KNOWN[name] then
+      error(("synod.exec: unknown option '%s'"):format(name), 4)
+    end
+  end
+end
+
+local function check_environment(changes)
+  if changes ~= nil and type(changes) ~= "table" then
+    error(("synod.exec: env must be a table, not a %s"):format(type(changes)), 4)
+  end
+  for name, value in next, changes or {} do
+    if type(name) ~= "string" or name == "" or name:find("[=%z]") then
+      error("synod.exec: env may hold only names without '=' and zero bytes", 4)
+    end
+    if value and tostring(value):find("%z") then
+      error(("synod.exec: env.%s holds a zero byte"):format(name), 4)
+    end
+  end
+end
+
 local function check(options)
   if type(options) ~= "table" or #options == 0 then
     error("synod.exec: a command is expected: synod.exec{\"cmd\", argument...}", 3)
   end
+  check_names(options)
+  check_environment(options.env)
   local args = {}
   for i, arg in ipairs(options) do
     if type(arg) ~= "string" and type(arg) ~= "number" then
       error(("synod.exec: argument %d must be a string, not a %s"):format(i, type(arg)), 3)
     end
     args[i] = tostring(arg)
+    if args[i]:find("%z") then error(("synod.exec: argument %d holds a zero byte"):format(i), 3) end
   end
   if options.timeout ~= nil and not (type(options.timeout) == "number" and options.timeout >= 0) then
     error("synod.exec: timeout must be a number of seconds, not negative", 3)

@@ -114,6 +114,9 @@ local current    -- the default store of this run
 ---@param url string  embedded:PATH[?relaxed], memory:, azure, or a connection string
 ---@return synod.Store|nil store, synod.Refusal err
 function store.open(url)
+  if type(url) ~= "string" then
+    error(("synod.open: the store's address is a string, not a %s"):format(type(url)), 2)
+  end
   return core.open_store(url)
 end
 

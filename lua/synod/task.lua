@@ -5,6 +5,9 @@
 
 local core = require "synod.core"
 
+-- A stop must not be raised in the middle of the library's own code: this is how its chunks are named.
+core.set_library((debug.getinfo(1, "S").source:gsub("synod/task%.lua$", "")))
+
 local task = {}
 
 local CANCEL_AGAIN = 1 -- seconds
@@ -58,6 +61,12 @@ end
 ---@param ... any  its arguments
 ---@return ...  fn's results, or nil and an err with code Timeout; an error in fn is raised
 function task.timeout(seconds, fn, ...)
+  if type(seconds) ~= "number" or not (seconds >= 0) then
+    error(("synod.timeout: a number of seconds from 0 on expected, got %s"):format(tostring(seconds)), 2)
+  end
+  if type(fn) ~= "function" then
+    error(("synod.timeout: a function expected, got %s"):format(type(fn)), 2)
+  end
   local group <close> = new_group("the time allowed has passed")
   local t = core.spawn(fn, ...)
   group[1] = t

@@ -136,13 +136,16 @@ int64_t bind_opt_seconds(lua_State *L, int arg, int64_t absent) {
     return lua_isnoneornil(L, arg) ? absent : bind_check_seconds(L, arg);
 }
 
-/* Pushes the field; false, and nothing pushed, when there is none. */
+/* Pushes the field; false, and nothing pushed, when there is none. Only what the table holds itself: what
+ * a metamethod makes is held by nobody, and callers keep pointers into strings. */
 static bool push_field(lua_State *L, int table, const char *field) {
     if (lua_isnoneornil(L, table)) {
         return false;
     }
     luaL_checktype(L, table, LUA_TTABLE);
-    if (lua_getfield(L, table, field) != LUA_TNIL) {
+    table = lua_absindex(L, table);
+    lua_pushstring(L, field);
+    if (lua_rawget(L, table) != LUA_TNIL) {
         return true;
     }
     lua_pop(L, 1);

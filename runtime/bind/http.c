@@ -90,6 +90,22 @@ static void add_headers(lua_State *L, struct http_call *c) {
     lua_pop(L, 1);
 }
 
+static void check_names(lua_State *L) {
+    static const char *const known[] = {"url", "method", "headers", "body", "timeout", "max_body"};
+    lua_pushnil(L);
+    while (lua_next(L, 1)) {
+        lua_pop(L, 1);
+        const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "[?]";
+        size_t i = 0;
+        while (i < sizeof known / sizeof known[0] && strcmp(known[i], name) != 0) {
+            i++;
+        }
+        if (i == sizeof known / sizeof known[0]) {
+            luaL_error(L, "unknown option '%s'", name);
+        }
+    }
+}
+
 /* "GET http://host/path": neither a password before an "@" nor a query, which may be a signature. */
 static void set_target(struct request *r) {
     const char *host;
@@ -112,6 +128,7 @@ static int request_gc(lua_State *L) {
 static struct request *read_request(lua_State *L, struct vm *vm) {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
+    check_names(L);
     struct request *r = lua_newuserdatauv(L, sizeof *r, 0);
     memset(r, 0, sizeof *r);
     http_call_init(&r->call);

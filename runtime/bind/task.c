@@ -163,6 +163,12 @@ static int l_on_stop(lua_State *L) {
     return 0;
 }
 
+/* core.set_library(prefix): how the names of the library's own chunks begin */
+static int l_set_library(lua_State *L) {
+    vm_set_library(bind_vm(L), luaL_checkstring(L, 1));
+    return 0;
+}
+
 /* core.limit_memory(bytes) -> true where the limit can be had; 0: no limit */
 static int l_limit_memory(lua_State *L) {
     lua_Integer bytes = luaL_checkinteger(L, 1);
@@ -214,6 +220,7 @@ void bind_task(lua_State *L, struct vm *vm) {
         {"exit", l_exit},
         {"on_stop", l_on_stop},
         {"limit_memory", l_limit_memory},
+        {"set_library", l_set_library},
         {NULL, NULL},
     };
     static const luaL_Reg methods[] = {

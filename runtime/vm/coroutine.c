@@ -9,40 +9,16 @@
 
 #include "vm/vm_impl.h"
 
-static const char WAITING; /* registry: coroutine -> true */
+/* The mark is kept in the coroutine itself: taking memory for it could fail when the task is parked
+ * already, and then nobody could be told. */
+static const char WAITING;
 
-static void mark_waiting(lua_State *L, lua_State *co, bool waiting) {
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &WAITING) != LUA_TTABLE) {
-        lua_pop(L, 1);
-        lua_newtable(L);
-        lua_pushvalue(L, -1);
-        lua_rawsetp(L, LUA_REGISTRYINDEX, &WAITING);
-    }
-    lua_pushthread(co);
-    if (co != L) {
-        lua_xmove(co, L, 1);
-    }
-    if (waiting) {
-        lua_pushboolean(L, 1);
-    } else {
-        lua_pushnil(L);
-    }
-    lua_rawset(L, -3);
-    lua_pop(L, 1);
+static void mark_waiting(lua_State *co, bool waiting) {
+    *(const void **)lua_getextraspace(co) = waiting ? &WAITING : NULL;
 }
 
-static bool is_waiting(lua_State *L, lua_State *co) {
-    if (lua_status(co) != LUA_YIELD || lua_rawgetp(L, LUA_REGISTRYINDEX, &WAITING) != LUA_TTABLE) {
-        return false;
-    }
-    lua_pushthread(co);
-    if (co != L) {
-        lua_xmove(co, L, 1);
-    }
-    lua_rawget(L, -2);
-    bool waiting = lua_toboolean(L, -1);
-    lua_pop(L, 2);
-    return waiting;
+static bool is_waiting(lua_State *co) {
+    return lua_status(co) == LUA_YIELD && *(const void **)lua_getextraspace(co) == &WAITING;
 }
 
 enum { PASS_UP = -2, FAILED = -1 };
@@ -60,7 +36,7 @@ static int step(lua_State *L, struct vm *vm, lua_State *co, int nargs) {
     int status = vm_resume(vm, co, L, nargs, &nresults);
     vm->frame = frame.outer;
     if (status == LUA_YIELD && vm->parking) {
-        mark_waiting(L, co, true);
+        mark_waiting(co, true);
         return PASS_UP;
     }
     if (status != LUA_OK && status != LUA_YIELD) {
@@ -78,7 +54,7 @@ static int step(lua_State *L, struct vm *vm, lua_State *co, int nargs) {
 
 /* Checks what Lua's own resume checks, moves the arguments, steps. */
 static int start(lua_State *L, struct vm *vm, lua_State *co, int nargs) {
-    if (is_waiting(L, co)) {
+    if (is_waiting(co)) {
         lua_pushliteral(L, "cannot resume a coroutine that waits in a task");
         return FAILED;
     }
@@ -91,7 +67,7 @@ static int start(lua_State *L, struct vm *vm, lua_State *co, int nargs) {
 }
 
 static int go_on(lua_State *L, struct vm *vm, lua_State *co) {
-    mark_waiting(L, co, false);
+    mark_waiting(co, false);
     return step(L, vm, co, 0);
 }
 
@@ -176,7 +152,7 @@ static int co_close(lua_State *L) {
     if (co == L || (lua_status(co) == LUA_OK && lua_getstack(co, 0, &ar))) {
         return luaL_error(L, "cannot close a %s coroutine", co == L ? "running" : "normal");
     }
-    if (is_waiting(L, co)) {
+    if (is_waiting(co)) {
         return luaL_error(L, "cannot close a coroutine that waits in a task");
     }
     if (vm_close(vm_of(L), co) == LUA_OK) {

@@ -61,17 +61,18 @@ static void disarm(struct vm *vm, lua_State *L) {
     }
 }
 
-/* The library's own chunks are named "=synod..." (built in) or lie in its folders. */
-static bool is_library(const lua_Debug *ar) {
-    return strncmp(ar->source, "=synod", 6) == 0 || strstr(ar->source, "lua/synod/") ||
-           strstr(ar->source, "lua/cli/");
+static bool is_library(const struct vm *vm, const lua_Debug *ar) {
+    size_t n = strlen(vm->library);
+    const char *rest = ar->source + n;
+    return n && strncmp(ar->source, vm->library, n) == 0 &&
+           (strncmp(rest, "synod/", 6) == 0 || strncmp(rest, "cli/", 4) == 0);
 }
 
-static bool may_raise(lua_State *L) {
+static bool may_raise(const struct vm *vm, lua_State *L) {
     lua_Debug ar;
     for (int level = 0; lua_getstack(L, level, &ar); level++) {
         lua_getinfo(L, "Sn", &ar);
-        if (level == 0 && is_library(&ar)) {
+        if (level == 0 && is_library(vm, &ar)) {
             return false;
         }
         if (ar.name && strcmp(ar.namewhat, "metamethod") == 0 && strcmp(ar.name, "close") == 0) {
@@ -94,7 +95,7 @@ static void on_hook(lua_State *L, lua_Debug *ar) {
     if (vm->phase != PHASE_CANCEL || !t || !t->cancels) {
         return;
     }
-    if (may_raise(L)) {
+    if (may_raise(vm, L)) {
         task_raise_cancel(L, t);
     }
     lua_sethook(L, on_hook, LUA_MASKCOUNT, AGAIN_AFTER);

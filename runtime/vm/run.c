@@ -245,7 +245,7 @@ static void close_resources(struct vm *vm) {
 static int exit_code_of(lua_State *L, int error) {
     int code = 1;
     if (lua_istable(L, error)) {
-        lua_pushliteral(L, "code");
+        lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_KEYS.code);
         lua_rawget(L, error);
         const char *word = lua_tostring(L, -1);
         code = word ? err_exit_code(err_from_word(word)) : 1;

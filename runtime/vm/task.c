@@ -118,11 +118,11 @@ bool task_may_wait(lua_State *L, struct vm *vm) {
 struct vm *task_enter_wait(lua_State *L, const char *name) {
     struct vm *vm = task_enter(L, name);
     if (!task_may_wait(L, vm)) {
-        luaL_error(
-            L,
-            "%s cannot wait here: Lua cannot suspend inside a callback of table.sort or "
-            "string.gsub, inside coroutine.close, a finaliser, or another library's callback; wait before or after it",
-            name);
+        luaL_error(L,
+                   "%s cannot wait here: Lua cannot suspend inside a callback of table.sort or "
+                   "string.gsub, inside coroutine.close, a finaliser, or another library's "
+                   "callback; wait before or after it",
+                   name);
     }
     if (vm->running->cancels) {
         task_raise_cancel(L, vm->running);
@@ -253,17 +253,35 @@ static bool push_first_traceback(lua_State *L) {
     return same;
 }
 
-/* Keeps the traceback beside the error, which stays what it was. */
+static void push_message(lua_State *L) {
+    if (lua_type(L, 1) == LUA_TSTRING) {
+        lua_pushvalue(L, 1);
+    } else if (luaL_getmetafield(L, 1, "__tostring") == LUA_TFUNCTION && lua_iscfunction(L, -1)) {
+        luaL_tolstring(L, 1, NULL); /* an err table: no code of the script's runs here */
+    } else {
+        lua_pushliteral(L, "an error object");
+    }
+}
+
+/* Keeps the message and the traceback beside the error, which stays what it was. When the task has
+ * failed already, a to-be-closed handler has failed on the way out: the first error is kept below. */
 static int note_traceback(lua_State *L) {
     struct vm *vm = vm_of(L);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_KEYS.tracebacks);
     bool again = push_first_traceback(L);
-    luaL_traceback(L, L, NULL, 1);
-    if (again) {
+    push_message(L);
+    luaL_traceback(L, L, lua_tostring(L, -1), 1);
+    lua_remove(L, -2);
+    lua_concat(L, again ? 3 : 1);
+    if (lua_rawgetp(L, 2, vm->running) == LUA_TSTRING && lua_rawlen(L, -1) < TRACE_MAX) {
+        lua_pushliteral(L, "\nwhile cleaning up after: ");
+        lua_insert(L, -2);
         lua_concat(L, 3);
+    } else {
+        lua_pop(L, 1);
     }
-    lua_rawsetp(L, -2, vm->running);
-    lua_pop(L, 1);
+    lua_rawsetp(L, 2, vm->running);
+    lua_settop(L, 1);
     return 1;
 }
 
@@ -385,7 +403,7 @@ static bool is_cancelled_error(lua_State *L) {
     if (!lua_istable(L, -1)) {
         return false;
     }
-    lua_pushliteral(L, "code");
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_KEYS.code); /* a literal would take memory here */
     lua_rawget(L, -2);
     const char *code = lua_tostring(L, -1);
     bool yes = code && strcmp(code, err_word(ERR_CANCELLED)) == 0;

@@ -28,6 +28,8 @@ struct vm *vm_new(lua_State *L) {
     registry_table(L, &VM_KEYS.anchors);
     registry_table(L, &VM_KEYS.reasons);
     registry_table(L, &VM_KEYS.tracebacks);
+    lua_pushliteral(L, "code");
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &VM_KEYS.code);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &VM_KEYS.vm);
     return vm;
@@ -38,6 +40,13 @@ struct vm *vm_of(lua_State *L) {
     struct vm *vm = lua_touserdata(L, -1);
     lua_pop(L, 1);
     return vm;
+}
+
+void vm_set_library(struct vm *vm, const char *prefix) {
+    size_t n = strlen(prefix);
+    if (n < sizeof vm->library) {
+        memcpy(vm->library, prefix, n + 1);
+    }
 }
 
 struct world *vm_world(struct vm *vm) {

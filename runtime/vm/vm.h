@@ -38,6 +38,8 @@ size_t vm_memory_used(lua_State *L);
 /* Pushes the userdata that owns it, which the registry keeps. */
 struct vm *vm_new(lua_State *L);
 struct vm *vm_of(lua_State *L); /* the one whose library is loaded in this state; NULL: none */
+/* How the names of the library's own chunks begin: a stop is not raised inside them. */
+void vm_set_library(struct vm *vm, const char *prefix);
 struct world *vm_world(struct vm *vm); /* NULL outside of a run */
 
 /* How an err table is made: given from above, because errors are shown to Lua in one way only. */

@@ -9,13 +9,15 @@
 #include "vm/vm.h"
 
 enum {
-    TURN_SKIPS = 32,      /* answers a task may take at once before the others have a turn */
-    POLL_EVERY_US = 200,  /* the world is polled this often while tasks are always ready */
-    TICK_MS = 10,         /* of CPU time between two polls while a task computes */
-    STOP_TOTAL_S = 30,    /* a controlled stop, in all */
-    STOP_HANDLERS_S = 10, /* of these, for the `stopping` handlers */
-    WIND_DOWN_S = 10,     /* clean-up of what is left when the main task has ended */
+    TURN_SKIPS = 32,       /* answers a task may take at once before the others have a turn */
+    POLL_EVERY_US = 200,   /* the world is polled this often while tasks are always ready */
+    TRACE_MAX = 16 * 1024, /* bytes of a traceback to which one more is added */
+    TICK_MS = 10,          /* of CPU time between two polls while a task computes */
+    STOP_TOTAL_S = 30,     /* a controlled stop, in all */
+    STOP_HANDLERS_S = 10,  /* of these, for the `stopping` handlers */
+    WIND_DOWN_S = 10,      /* clean-up of what is left when the main task has ended */
     CANCEL_AGAIN_S = 1,
+    LIBRARY_PATH_MAX = 256,
 };
 
 enum task_state { TASK_NEW, TASK_READY, TASK_RUNNING, TASK_PARKED, TASK_ENDED };
@@ -88,6 +90,8 @@ struct vm {
     volatile sig_atomic_t signal;
     volatile sig_atomic_t kill_at_tick;
 
+    char library[LIBRARY_PATH_MAX]; /* how the names of the library's own chunks begin; may be "" */
+
     /* hook.c */
     bool ticking;
     timer_t cpu_timer, wall_timer;
@@ -98,7 +102,8 @@ struct vm {
 
 /* Places in the registry: the addresses of these are the keys. */
 struct vm_keys {
-    char vm, anchors, reasons, tracebacks, fatal, stopper, stop_task, joined_error, joined_trace;
+    char vm, anchors, reasons, tracebacks, fatal, stopper, stop_task, joined_error, joined_trace,
+        code;
 };
 extern const struct vm_keys VM_KEYS;
 

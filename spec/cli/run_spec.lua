@@ -192,6 +192,20 @@ describe("a script that fails", function()
     assert.equal("1\n", r.out)
   end)
 
+  it("fails in a to-be-closed handler after it has failed", function()
+    local r = run_script([[local x <close> = setmetatable({}, { __close = function() error('in close') end })
+      error({ code = "Timeout", message = "the first one" })
+    ]])
+    assert_fails(r, 1, "script.lua:1: in close")
+    assert_fails(r, 1, "while cleaning up after: an error object")
+    r = run_script([[local x <close> = setmetatable({}, { __close = function() error('in close') end })
+      local function work() error("the first one") end
+      work()
+    ]])
+    assert_fails(r, 1, "while cleaning up after: script.lua:2: the first one")
+    assert_fails(r, 1, "at script.lua:2: in local 'work'")
+  end)
+
   it("fails in a task that nobody joins", function()
     local r = run_script("local synod = require 'synod'\nsynod.spawn(function() error('alone') end)\nsynod.sleep(20)")
     assert_fails(r, 1, "script.lua:2: alone")
@@ -213,6 +227,43 @@ describe("a script that fails", function()
       end
     ]], { "run", "--memory-limit", "8M", "script.lua" })
     assert.same({ code = 0, out = ("8 MiB\n"):rep(5), err = "" }, r)
+  end)
+
+  it("goes on after running out of memory while its coroutines wait", function()
+    local sh = require "spec.support.sh"
+    local folder <close> = sh.folder()
+    folder:write("hoard.lua", [[
+      local synod = require "synod"
+      math.randomseed(tonumber(arg[1]))
+      local hoard = {}
+      local function eat()
+        for _ = 1, math.random(1, 200) do hoard[#hoard + 1] = ("x"):rep(math.random(10, 3000)) .. #hoard end
+      end
+      local function work()
+        for _ = 1, 20 do
+          local step = coroutine.wrap(function()
+            for i = 1, 5 do
+              synod.sleep(0.0001 * math.random(1, 5))
+              eat()
+              coroutine.yield(i)
+            end
+          end)
+          pcall(function() for _ = 1, 5 do step() end end)
+          pcall(eat)
+        end
+      end
+      for _ = 1, 20 do synod.spawn(function() pcall(work) end) end
+      synod.sleep(0.2)
+      hoard = {}
+      synod.sleep(0.1)
+      print("ok")
+    ]])
+    local out = sh.run([[
+      for i in 1 4 5 7 14 17 21 25; do
+        timeout 10 $SYNOD run --memory-limit $((3000 + i * 37))K "$DIR/hoard.lua" $i
+      done
+    ]], { dir = folder.path })
+    assert.equal(("ok\n"):rep(8), out)
   end)
 
   it("is not let off by catching the memory error and going on", function()

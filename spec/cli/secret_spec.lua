@@ -69,4 +69,29 @@ describe("a connection string", function()
     assert.equal(2, r.code)
     assert.is_nil(r.err:find(KEY, 1, true), r.err)
   end)
+
+  for _, args in ipairs {
+    { "--store=" .. URL, "run", "script.lua" },
+    { URL },
+    { "run", URL },
+    { "run", "-n", URL, "script.lua" },
+    { "run", "--log-level", URL, "script.lua" },
+    { "help", URL },
+    { "store", URL },
+    { "store", "ls", URL },
+    { "store", "get", "abc/x", (URL:lower():gsub("accountkey=.*", "accountkey=" .. KEY)) },
+  } do
+    it("in the wrong place is refused without its key: " .. table.concat(args, " "):gsub("%w+;.*", "..."), function()
+      local r = run(args)
+      assert.equal(2, r.code)
+      assert.is_nil(r.err:find(KEY, 1, true), r.err)
+      assert.truthy(r.err:find("***", 1, true), r.err)
+    end)
+  end
+
+  it("in an error of the script is shown without its key", function()
+    local r = program.run({ "script.lua" }, { files = { ["script.lua"] = ("error('cannot use %s')"):format(URL) } })
+    assert.equal(1, r.code)
+    assert.truthy(r.err:find("cannot use AccountName=dev;AccountKey=***;BlobEndpoint", 1, true), r.err)
+  end)
 end)
