@@ -83,8 +83,10 @@ static void sorted_insert(struct sorted *s, size_t at, struct node *node) {
 
 /* Takes out those from `first` to before `end`. */
 static void sorted_remove(struct sorted *s, size_t first, size_t end) {
-    memmove(s->nodes + first, s->nodes + end, (s->count - end) * sizeof(struct node *));
-    s->count -= end - first;
+    if (end > first) {
+        memmove(s->nodes + first, s->nodes + end, (s->count - end) * sizeof(struct node *));
+        s->count -= end - first;
+    }
 }
 
 /* --- the orders of messages --- */

@@ -3,7 +3,7 @@
 --
 --   call, state   what is asked, and of what
 --   ours          what the service says, and we
---   azurite       what Azurite says
+--   azurite       what Azurite says; false: now this, now that, and the case is not run there
 --   spec, case    where it is checked: both columns are then the outcomes of that case, in order
 
 return {
@@ -112,5 +112,12 @@ return {
     ours = { "Unauthorized 401", "Unauthorized 401" }, -- InvalidAuthenticationInfo, with a challenge
     azurite = { "AuthenticationFailed 403", "AuthenticationFailed 403" },
     spec = "spec/azure/credentials_spec.lua", case = "a token that is not good here",
+  },
+  {
+    call = "PutMessage", state = "a long text beyond ASCII",
+    ours = { "ok", "RequestBodyTooLarge 413", 65536 },
+    -- it reads the body piece by piece and spoils a character that lies across two of them: now so, now so
+    azurite = false,
+    spec = "spec/store/queue_spec.lua", case = "64 KiB are bytes and not characters",
   },
 }

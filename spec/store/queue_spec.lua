@@ -236,14 +236,16 @@ local CASES = {
     t(q:put(("x"):rep(65536)))
     t(q:put(("x"):rep(65537)))
     t(q:put(("<"):rep(65536)))
-    t(q:put(("é"):rep(32768)))
-    t(q:put(("é"):rep(32768) .. "x"))
     for _, msg in ipairs(q:get { n = 3 }) do t(#msg.body) end
     local msg = q:put "x"
     t(msg:update { visibility = 0, body = ("x"):rep(65537) })
     t(msg:update { visibility = 0, body = ("x"):rep(65536) })
-  end, { "ok", "RequestBodyTooLarge 413", "ok", "ok", "RequestBodyTooLarge 413", 65536, 65536, 65536,
-    "RequestBodyTooLarge 413", "ok" } },
+  end, { "ok", "RequestBodyTooLarge 413", "ok", 65536, 65536, "RequestBodyTooLarge 413", "ok" } },
+  { "64 KiB are bytes and not characters", function(t, q)
+    t(q:put(("é"):rep(32768)))
+    t(q:put(("é"):rep(32768) .. "x"))
+    t(#q:get()[1].body)
+  end, { "ok", "RequestBodyTooLarge 413", 65536 } },
 
   -- bodies
   { "texts of every kind come back as they were", function(t, q)
@@ -335,12 +337,15 @@ for _, place in ipairs(PLACES) do
   describe("on " .. place.name .. ":", function()
     lazy_teardown(function() folder:close() end)
     for _, case in ipairs(CASES) do
-      it(case[1], function()
-        core.main(function()
-          local store <close> = assert(core.open_store(place.url()))
-          assert.same(expected(case, place), run_case(store, case))
+      local wanted = expected(case, place)
+      if wanted then -- false: what the emulator says varies
+        it(case[1], function()
+          core.main(function()
+            local store <close> = assert(core.open_store(place.url()))
+            assert.same(wanted, run_case(store, case))
+          end)
         end)
-      end)
+      end
     end
   end)
 end
