@@ -147,7 +147,15 @@ describe("synod store", function()
     output, code = run([[echo y | script -qec "$SYNOD store rm 'flags/a*'" /dev/null; $SYNOD store ls flags]], folder)
     assert.equal(0, code)
     assert.is_nil(output:find("a1", 1, true))
-    run("$SYNOD store put flags/x </dev/null", folder)
+    run("for n in x y; do $SYNOD store put flags/$n </dev/null; done", folder)
+    for words, question in pairs {
+      ["flags/x flags/y"] = "Remove 2 blobs? [y/N]", flags = "Remove 1 container with 2 blobs? [y/N]",
+    } do
+      output, code = run(([[script -qec "$SYNOD store rm %s" /dev/null </dev/null]]):format(words), folder)
+      assert.equal(1, code)
+      assert.matches(question, output, 1, true)
+      assert.matches("nothing was removed", output, 1, true)
+    end
     output = run([[script -qec "$SYNOD store rm flags/x" /dev/null </dev/null]], folder)
     assert.equal("", output)
   end)

@@ -9,6 +9,7 @@ local SCRIPT = [[
   for _ = 1, 3 do c:blob("a"):put("x", { if_none_match = "*" }) end
   c:blob("a"):get()
   print("out")
+  if ... == "term" then os.execute("kill -TERM $PPID") require("synod").sleep(5) end
   if ... == "fail" then error("broken") elseif ... == "exit" then os.exit(7) elseif ... == "kill" then
     require("synod").sleep(0.5)
     if require("synod").instance.ordinal == 1 then os.execute("kill -9 $PPID") end
@@ -39,7 +40,7 @@ describe("synod run --usage", function()
   end)
 
   it("tells however the script ends", function()
-    for word, code in pairs { fail = 1, exit = 7 } do
+    for word, code in pairs { fail = 1, exit = 7, term = 143 } do
       local r = run { "--usage", "--store", "memory:", "x.lua", word }
       assert.equal(code, r.code)
       assert.matches("\nPutBlob +write +3 ", r.err)
