@@ -6,8 +6,8 @@ local options = require "cli.options"
 local show = require "cli.show"
 
 local TYPES = { "block", "page", "append" }
-local PIECE = 1 << 20      -- bytes of a file read at once
-local BODY_MAX = 256 << 20 -- bytes of one blob, the core's limit
+local PIECE = 1 << 20       -- bytes of a file read at once
+local GARBAGE_PERCENT = 110 -- collect when the heap has grown so far: pieces of files are large garbage
 
 local store = {
   summary = "look at a store and mend it by hand",
@@ -135,34 +135,41 @@ local function open_file(path, mode, purpose)
   return file
 end
 
-function actions.get(s, parsed)
-  one_target(parsed, 1, 1)
-  local body = must(blob_of(s, parsed.args[2]):get { timeout = parsed.timeout })
-  if not parsed.output or parsed.output == "-" then
-    io.write(body)
-    return
+--- Writes the pieces to a file, which is opened when the first one has come.
+local function write_file(path, pieces)
+  local piece = pieces()
+  local file <close> = open_file(path, "wb", "write")
+  local ok, problem = true, nil
+  while piece and ok do
+    ok, problem = file:write(piece)
+    local read
+    read, piece = pcall(pieces)
+    if not read then
+      io.stderr:write(("synod: %s is incomplete\n"):format(path))
+      error(piece, 0)
+    end
   end
-  local file <close> = open_file(parsed.output, "wb", "write")
-  local ok, problem = file:write(body)
   if ok then ok, problem = file:flush() end
-  if not ok then error(("cannot write %s: %s"):format(parsed.output, problem), 0) end
+  if not ok then error(("cannot write %s: %s"):format(path, problem), 0) end
 end
 
-local function read_body(path)
+function actions.get(s, parsed)
+  one_target(parsed, 1, 1)
+  local pieces = blob_of(s, parsed.args[2]):reader { timeout = parsed.timeout }
+  if parsed.output and parsed.output ~= "-" then return write_file(parsed.output, pieces) end
+  for piece in pieces do io.write(piece) end
+end
+
+--- A file's content piece by piece, for a put.
+local function pieces_of(path)
   local file = path and path ~= "-" and open_file(path, "rb", "read") or io.stdin
   local name = path or "standard input"
-  local pieces, length = {}, 0
-  repeat
+  return function()
     local piece, problem = file:read(PIECE)
     if problem then error(("cannot read %s: %s"):format(name, problem), 0) end
-    pieces[#pieces + 1] = piece
-    length = length + #(piece or "")
-    if length > BODY_MAX then
-      error(("%s is larger than 256 MiB, which is all that a blob may hold"):format(name), 0)
-    end
-  until not piece
-  if file ~= io.stdin then file:close() end
-  return table.concat(pieces)
+    if not piece and file ~= io.stdin then file:close() end
+    return piece
+  end
 end
 
 local function metadata_of(list)
@@ -185,10 +192,11 @@ function actions.put(s, parsed)
   if kind ~= "page" and parsed.size then wrong("--size is only for --type page") end
   if parsed.size and parsed.size % 512 ~= 0 then wrong("--size: %d is not a multiple of 512", parsed.size) end
   if kind ~= "block" and parsed.args[3] then wrong("--type %s makes an empty blob: give no FILE", kind) end
+  collectgarbage("incremental", GARBAGE_PERCENT)
   local b = blob_of(s, parsed.args[2])
   local metadata = metadata_of(parsed.metadata)
   if parsed.create then must(s:container((split(parsed.args[2]))):create { timeout = parsed.timeout }) end
-  local props = must(b:put(kind == "block" and read_body(parsed.args[3]) or "", {
+  local props = must(b:put(kind == "block" and pieces_of(parsed.args[3]) or "", {
     type = kind, size = parsed.size, content_type = parsed.content_type, metadata = metadata,
     if_none_match = parsed.if_none_match, if_match = parsed.if_match, timeout = parsed.timeout,
   }))

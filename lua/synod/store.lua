@@ -10,6 +10,7 @@
 -- and what the calls take and give. docs/reference/store.md explains them.
 
 local core = require "synod.core"
+require "synod.body" -- adds the methods of large bodies to blobs
 
 local store = {}
 
@@ -77,11 +78,14 @@ local current    -- the default store of this run
 ---@alias synod.ChangeOptions { container?: string, prefix?: string, timeout?: number, since?: integer }
 
 ---@class synod.Blob
----@field put fun(self, body: string, options?: synod.PutOptions): synod.Props|nil, synod.Refusal
+---@field put fun(self, body: string|fun(): string|nil, options?: synod.PutOptions): synod.Props|nil, synod.Refusal
 ---@field get fun(self, options?: synod.GetOptions): string|nil, synod.Props|synod.Error
 ---@field head fun(self, options?: synod.Conditions): synod.Props|nil, synod.Refusal
 ---@field delete fun(self, options?: synod.Conditions): true|nil, synod.Refusal
 ---@field set_metadata fun(self, metadata: synod.Metadata, options?: synod.Conditions): synod.Props|nil, synod.Refusal
+---@field reader fun(self, options?: synod.ReaderOptions): synod.BodyReader  see synod.body
+---@field writer fun(self, options?: synod.WriterOptions): synod.BodyWriter
+---@field copy_from fun(self, source: synod.Blob, options?: synod.CopyOptions): synod.Props|nil, synod.Refusal
 ---@field append fun(self, data: string, options?: synod.AppendOptions): synod.Props|nil, synod.Refusal
 ---@field lease fun(self, options?: synod.AcquireOptions): synod.Lease|nil, synod.Refusal  see synod.lease
 ---@field break_lease fun(self, period?: integer, options?: synod.LeaseOptions): integer|nil, synod.Refusal

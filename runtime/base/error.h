@@ -102,6 +102,12 @@
       "the blob does not end at the position given", "")                                           \
     X(BLOCK_COUNT_EXCEEDS_LIMIT, "BlockCountExceedsLimit", 409,                                    \
       "an append blob takes no more than 50,000 blocks", "go on with another blob")                \
+    X(INVALID_BLOCK_LIST, "InvalidBlockList", 400, "a block of the list is not there",             \
+      "another writer may have replaced the blob meanwhile: write it again")                       \
+    X(PENDING_COPY_OPERATION, "PendingCopyOperation", 409, "a copy to the blob is under way",      \
+      "wait until it is done")                                                                     \
+    X(SOURCE_CONDITION_NOT_MET, "SourceConditionNotMet", 412, "the blob to copy from was changed", \
+      "")                                                                                          \
     /* leases */                                                                                   \
     X(LEASE_ALREADY_PRESENT, "LeaseAlreadyPresent", 409, "someone else holds the lease", "")       \
     X(LEASE_ID_MISSING, "LeaseIdMissing", 412, "it is leased and no lease id was given", "")       \

@@ -54,6 +54,7 @@ bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool abs
     X(store)                                                                                       \
     X(store_list)                                                                                  \
     X(blob)                                                                                        \
+    X(body)                                                                                        \
     X(lease)                                                                                       \
     X(meter)                                                                                       \
     X(input)                                                                                       \

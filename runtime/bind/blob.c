@@ -123,13 +123,37 @@ static void check_put(lua_State *L, const struct store_request *req, bool has_si
 static void take_body(lua_State *L, int arg, struct store_call *call) {
     size_t len;
     const char *body = luaL_checklstring(L, arg, &len);
-    luaL_argcheck(L, len <= BODY_MAX, arg, "the body is larger than 256 MiB");
     call->req.body = len ? call_copy(L, call, body, len) : NULL;
     call->req.body_len = len;
 }
 
+static int put_streamed_done(lua_State *L, int status, lua_KContext at) {
+    (void)status;
+    return lua_gettop(L) - (int)at;
+}
+
+/* Whatever one request does not take is the business of synod.body, which has left its function among the
+ * methods. */
+static int put_streamed(lua_State *L) {
+    lua_settop(L, 3);
+    luaL_getmetafield(L, 1, "__index");
+    if (lua_getfield(L, -1, "put_streamed") != LUA_TFUNCTION) {
+        return luaL_argerror(L, 2, "this body needs require \"synod.store\"");
+    }
+    lua_replace(L, -2);
+    for (int i = 1; i <= 3; i++) {
+        lua_pushvalue(L, i);
+    }
+    lua_callk(L, 3, LUA_MULTRET, 3, put_streamed_done);
+    return put_streamed_done(L, LUA_OK, 3);
+}
+
 /* blob:put(body, {...}) -> props */
 static int blob_put(lua_State *L) {
+    if (lua_isfunction(L, 2) || lua_rawlen(L, 2) > PUT_BYTES_MAX) {
+        place_check(L, 1, BLOB_TYPE);
+        return put_streamed(L);
+    }
     struct vm *vm = task_enter_wait(L, "blob:put");
     struct place *p = place_check(L, 1, BLOB_TYPE);
     struct store_call *call = place_call(L, p, VERB_BLOB_PUT);

@@ -106,9 +106,9 @@ void call_options(lua_State *L, int arg, const struct call_option *known, struct
 
 /* Each with timeout, try_timeout and retries, and with the conditions that the service takes there. */
 extern const struct call_option READ_OPTIONS[], GET_OPTIONS[], PUT_OPTIONS[], APPEND_OPTIONS[],
-    CREATE_OPTIONS[], LIST_OPTIONS[], CONTAINER_READ_OPTIONS[], CONTAINER_WRITE_OPTIONS[],
-    CONTAINER_DELETE_OPTIONS[], LEASE_OPTIONS[], CONTAINER_LEASE_OPTIONS[], ACQUIRE_OPTIONS[],
-    CONTAINER_ACQUIRE_OPTIONS[];
+    STAGE_OPTIONS[], COMMIT_OPTIONS[], COPY_OPTIONS[], CREATE_OPTIONS[], LIST_OPTIONS[],
+    CONTAINER_READ_OPTIONS[], CONTAINER_WRITE_OPTIONS[], CONTAINER_DELETE_OPTIONS[],
+    LEASE_OPTIONS[], CONTAINER_LEASE_OPTIONS[], ACQUIRE_OPTIONS[], CONTAINER_ACQUIRE_OPTIONS[];
 
 /* The lease id at `index`, in the form in which the stores compare them; raises when it is none. `whose`
  * begins the message. */

@@ -105,7 +105,8 @@ void push_props(lua_State *L, const struct store_props *props, const char *name)
     int fields = 2 + (name != NULL) + (props->length != UNSET) + props->has_type +
                  2 * props->has_lease + (props->lease_duration != 0) +
                  (props->block_count != UNSET) + (props->append_offset != UNSET) +
-                 (props->content_type[0] != '\0') + props->has_metadata;
+                 (props->copy_status[0] != '\0') + (props->content_type[0] != '\0') +
+                 props->has_metadata;
     lua_createtable(L, 0, fields);
     if (name) {
         set_string(L, "name", name);
@@ -119,6 +120,9 @@ void push_props(lua_State *L, const struct store_props *props, const char *name)
     set_integer(L, "length", props->length);
     set_integer(L, "committed_block_count", props->block_count);
     set_integer(L, "append_offset", props->append_offset);
+    if (props->copy_status[0]) {
+        set_string(L, "copy_status", props->copy_status);
+    }
     if (props->has_type) {
         set_string(L, "type", blob_type_word(props->type));
     }
@@ -168,6 +172,7 @@ static int push_results(lua_State *L, struct store_call *call) {
         } /* fall through */
     case VERB_CONTAINER_DELETE:
     case VERB_BLOB_DELETE:
+    case VERB_BLOB_STAGE:
         lua_pushboolean(L, true);
         return code == ERR_OK ? 1 : push_call_error(L, call);
     case VERB_BLOB_GET:

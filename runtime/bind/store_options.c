@@ -157,6 +157,10 @@ static void read_length(lua_State *L, struct store_call *call, const char *name)
     call->req.range_end = whole_number(L, name, 1);
 }
 
+static void read_source_if_match(lua_State *L, struct store_call *call, const char *name) {
+    call->req.source_if_match = header_text(L, call, name);
+}
+
 static void read_prefix(lua_State *L, struct store_call *call, const char *name) {
     if (lua_type(L, -1) != LUA_TSTRING) {
         wrong_type(L, name, "string");
@@ -218,6 +222,12 @@ const struct call_option GET_OPTIONS[] = {
 const struct call_option PUT_OPTIONS[] = {
     PATIENCE, CONDITIONS, {"type", read_type}, {"size", read_size},
     {"content_type", read_content_type}, {"metadata", read_metadata}, END};
+const struct call_option STAGE_OPTIONS[] = {PATIENCE, {"lease", read_lease}, END};
+const struct call_option COMMIT_OPTIONS[] = {
+    PATIENCE, CONDITIONS, {"content_type", read_content_type}, {"metadata", read_metadata}, END};
+const struct call_option COPY_OPTIONS[] = {
+    PATIENCE, CONDITIONS, {"metadata", read_metadata},
+    {"source_if_match", read_source_if_match}, END};
 const struct call_option APPEND_OPTIONS[] = {
     PATIENCE, CONDITIONS, {"position", read_position}, END};
 const struct call_option CREATE_OPTIONS[] = {PATIENCE, {"metadata", read_metadata}, END};

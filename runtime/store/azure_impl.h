@@ -60,6 +60,12 @@ bool azure_table_build(struct azure *az, struct azure_call *call, struct error *
 void azure_table_fill(struct azure *az, struct azure_call *call);
 bool azure_table_error(struct azure *az, struct http_call *http, struct xml_error *out);
 
+/* azure_blocks.c: what a block's URL says, the list of a commit as its body, and the address of a copy's source
+ * as a header. False: no memory, or no room. */
+void azure_block_query(const struct store_request *req, struct buf *url);
+bool azure_block_list(const struct store_request *req, struct azure_call *call);
+bool azure_copy_source(struct azure *az, struct http_call *http, const struct store_request *req);
+
 /* Percent-encodes what may not stand in a path as it is; a slash may, in a path. */
 void append_encoded(struct buf *out, const char *s, bool in_path);
 

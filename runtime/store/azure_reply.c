@@ -40,6 +40,7 @@ enum header_id {
     H_LEASE_TIME,
     H_BLOCK_COUNT,
     H_APPEND_OFFSET,
+    H_COPY_STATUS,
     H_COUNT,
 };
 
@@ -68,6 +69,7 @@ static const struct {
     HEADER(H_LEASE_TIME, "x-ms-lease-time"),
     HEADER(H_BLOCK_COUNT, "x-ms-blob-committed-block-count"),
     HEADER(H_APPEND_OFFSET, "x-ms-blob-append-offset"),
+    HEADER(H_COPY_STATUS, "x-ms-copy-status"),
 };
 
 static enum header_id header_id(const char *name, size_t len) {
@@ -138,6 +140,11 @@ static bool take_header(struct store_reply *reply, struct head *head, enum heade
         return parse_number(value, &p->block_count);
     case H_APPEND_OFFSET:
         return parse_number(value, &p->append_offset);
+    case H_COPY_STATUS:
+        if (strcmp(value, "success") != 0) {
+            snprintf(p->copy_status, sizeof p->copy_status, "%s", value);
+        }
+        return true;
     case H_COUNT:
         return true;
     }
@@ -176,7 +183,8 @@ static int64_t wait_asked(const char *text, int64_t server_date) {
 
 static bool names_blob(enum store_verb verb) {
     return verb == VERB_BLOB_GET || verb == VERB_BLOB_HEAD || verb == VERB_BLOB_DELETE ||
-           verb == VERB_BLOB_SET_METADATA || verb == VERB_BLOB_APPEND || verb == VERB_BLOB_LEASE;
+           verb == VERB_BLOB_SET_METADATA || verb == VERB_BLOB_APPEND || verb == VERB_BLOB_LEASE ||
+           verb == VERB_BLOB_COPY;
 }
 
 /* What a status means when no code came with it. */

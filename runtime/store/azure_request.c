@@ -22,6 +22,9 @@
     X(BLOB_SET_METADATA, "PUT", BLOB, "comp=metadata")                                             \
     X(BLOB_APPEND, "PUT", BLOB, "comp=appendblock")                                                \
     X(BLOB_LEASE, "PUT", BLOB, "comp=lease")                                                       \
+    X(BLOB_STAGE, "PUT", BLOB, NULL)                                                               \
+    X(BLOB_COMMIT, "PUT", BLOB, "comp=blocklist")                                                  \
+    X(BLOB_COPY, "PUT", BLOB, NULL)                                                                \
     X(BLOB_LIST, "GET", CONTAINER, "comp=list&restype=container")
 
 enum resource { ACCOUNT, CONTAINER, BLOB };
@@ -85,6 +88,9 @@ static bool build_url(const struct endpoint *at, const struct shape *shape,
     if (shape->query) {
         buf_putc(url, '?');
         buf_puts(url, shape->query);
+    }
+    if (req->verb == VERB_BLOB_STAGE) {
+        azure_block_query(req, url);
     }
     if (req->verb == VERB_BLOB_LIST || req->verb == VERB_CONTAINER_LIST) {
         add_page(url, req);
@@ -197,6 +203,10 @@ static bool add_headers(struct azure *az, struct http_call *http, const struct s
         ok = number_field(http, "x-ms-blob-condition-appendpos", req->position);
     } else if (req->verb == VERB_BLOB_PUT) {
         ok = add_put(http, req, err);
+    } else if (req->verb == VERB_BLOB_COMMIT) {
+        ok = field(http, "x-ms-blob-content-type", req->content_type, err);
+    } else if (req->verb == VERB_BLOB_COPY) {
+        ok = azure_copy_source(az, http, req);
     }
     bool leases = req->verb == VERB_BLOB_LEASE || req->verb == VERB_CONTAINER_LEASE;
     return ok && field(http, "x-ms-date", date_now(az), err) &&
@@ -204,6 +214,7 @@ static bool add_headers(struct azure *az, struct http_call *http, const struct s
            field(http, "x-ms-lease-id", when->lease, err) && add_metadata(http, req, err) &&
            field(http, "x-ms-proposed-lease-id", req->proposed_id, err) &&
            (req->verb != VERB_BLOB_GET || add_range(http, req)) &&
+           field(http, "x-ms-source-if-match", req->source_if_match, err) &&
            field(http, "x-ms-version", AZURE_VERSION, err) &&
            field(http, "If-Match", when->if_match, err) &&
            field(http, "If-None-Match", when->if_none_match, err) &&
@@ -229,6 +240,10 @@ static bool build(struct azure *az, struct azure_call *call, const struct endpoi
     if (strcmp(shape->method, "PUT") == 0) {
         call->http.body = req->body ? req->body : "";
         call->http.body_len = req->body ? req->body_len : 0;
+    }
+    if (req->verb == VERB_BLOB_COMMIT && !azure_block_list(req, call)) {
+        error_set(err, ERR_NO_MEMORY, NULL);
+        return false;
     }
     if (!add_headers(az, &call->http, req, err)) {
         if (err->code == ERR_OK) {

@@ -2,9 +2,12 @@
 
 #include "store/embedded_part.h"
 
+/* Bytes of content that lie in the blob's record; more lies apart, as a block. */
+enum { INLINE_CONTENT_MAX = 64 * 1024 };
+
 static bool check_put(struct answer *a) {
     const struct store_request *req = a->req;
-    if (req->body_len > BODY_MAX) {
+    if (req->body_len > PUT_BYTES_MAX) {
         return refuse(a, ERR_REQUEST_BODY_TOO_LARGE);
     }
     if (req->type != BLOB_BLOCK && req->body_len > 0) {
@@ -22,54 +25,60 @@ static bool is_create_only(const struct store_request *req) {
     return req->when.if_none_match && strcmp(req->when.if_none_match, "*") == 0;
 }
 
-/* The record of a blob that a put has replaced. The lease, if it is held, stays. */
-static void row_replace(struct answer *a, struct row *row, bool found) {
-    const struct store_request *req = a->req;
-    struct row fresh = {
-        .name = req->name,
-        .created = row->created,
-        .type = req->type,
-        .content_type = req->content_type,
-        .length = req->type == BLOB_PAGE ? req->size : (int64_t)req->body_len,
-        .lease = {.end = UNSET, .break_end = UNSET},
-        .content = req->body,
-        .content_len = req->body_len,
-    };
-    if (found) {
-        fresh.lease = row->lease;
-        lease_after_write(a, &fresh);
+bool blob_may_be_replaced(struct answer *a, const struct row *before) {
+    return lease_allows(a, CONDITION_WRITE, before) &&
+           conditions_hold(a, CONDITION_WRITE, before) &&
+           (!before || !is_create_only(a->req) || refuse(a, ERR_BLOB_ALREADY_EXISTS));
+}
+
+/* The lease, if it is held, stays. */
+bool blob_replace(struct answer *a, struct row *row, const struct row *before) {
+    row->lease = (struct row_lease){.end = UNSET, .break_end = UNSET};
+    if (before) {
+        row->lease = before->lease;
+        lease_after_write(a, row);
     }
-    row_take_metadata(a, &fresh);
-    row_touch(a, &fresh);
-    if (!found) {
-        fresh.created = fresh.modified;
+    row_take_metadata(a, row);
+    row_touch(a, row);
+    row->created = before ? before->created : row->modified;
+    struct row_key key = blob_key(a);
+    bool appended = before && before->type == BLOB_APPEND;
+    if ((appended && !a->rows->ops->clear(a->rows, &key)) ||
+        !a->rows->ops->put(a->rows, &key, row, true)) {
+        return refuse_keeper(a);
     }
-    *row = fresh;
+    props_tell_version(&a->reply->props, row);
+    return true;
 }
 
 void answer_blob_put(struct answer *a) {
+    const struct store_request *req = a->req;
     struct row row;
     bool found;
-    if (!check_put(a) || !answer_blob(a, false, &row, &found)) {
+    if (!check_put(a) || !answer_blob(a, false, &row, &found) ||
+        !blob_may_be_replaced(a, found ? &row : NULL)) {
         return;
     }
-    const struct row *before = found ? &row : NULL;
-    if (!lease_allows(a, CONDITION_WRITE, before) || !conditions_hold(a, CONDITION_WRITE, before)) {
-        return;
+    struct row fresh = {
+        .name = req->name,
+        .type = req->type,
+        .content_type = req->content_type,
+        .length = req->type == BLOB_PAGE ? req->size : (int64_t)req->body_len,
+        .content = req->body,
+        .content_len = req->body_len,
+    };
+    char upload[UPLOAD_TEXT_MAX + 1];
+    bool apart = req->body_len > INLINE_CONTENT_MAX;
+    if (apart) {
+        blocks_name(a, upload);
+        fresh.content = upload;
+        fresh.content_len = strlen(upload);
+        fresh.blocks = 1;
     }
-    if (found && is_create_only(a->req)) {
-        refuse(a, ERR_BLOB_ALREADY_EXISTS);
-        return;
-    }
-    struct row_key key = blob_key(a);
-    bool clears = found && row.type == BLOB_APPEND;
-    row_replace(a, &row, found);
-    if ((clears && !a->rows->ops->clear(a->rows, &key)) ||
-        !a->rows->ops->put(a->rows, &key, &row, true)) {
+    if (blob_replace(a, &fresh, found ? &row : NULL) && (!apart || blocks_put(a, upload, 0)) &&
+        !blocks_clear(a, apart ? upload : NULL)) {
         refuse_keeper(a);
-        return;
     }
-    props_tell_version(&a->reply->props, &row);
 }
 
 /* A blob that must exist, with its lease and conditions checked. */
@@ -111,9 +120,7 @@ static bool choose_range(struct answer *a, const struct row *row, int64_t *first
         *last = row->length - 1;
         return true;
     }
-    bool all_of_nothing =
-        row->length == 0 && *first == 0 && (req->range_end == UNSET || req->range_end == 0);
-    if (*first >= row->length && !all_of_nothing) {
+    if (*first >= row->length) { /* also of an empty blob: nothing of it can be a part */
         return refuse(a, ERR_INVALID_RANGE);
     }
     if (*last >= row->length) {
@@ -142,6 +149,9 @@ static bool read_content(struct answer *a, const struct row *row, int64_t first,
     case BLOB_PAGE: /* nothing writes pages: all of it is zeros */
         return append_zeros(out, n) || refuse(a, ERR_NO_MEMORY);
     case BLOB_BLOCK:
+        if (row->blocks > 0) {
+            return blocks_read(a, row, first, last);
+        }
         return buf_append(out, row->content + first, n) || refuse(a, ERR_NO_MEMORY);
     case BLOB_APPEND:
         break;
@@ -172,7 +182,7 @@ void answer_blob_delete(struct answer *a) {
         return;
     }
     if ((row.type == BLOB_APPEND && !a->rows->ops->clear(a->rows, &key)) ||
-        !a->rows->ops->remove(a->rows, &key)) {
+        !a->rows->ops->remove(a->rows, &key) || !blocks_clear(a, NULL)) {
         refuse_keeper(a);
     }
 }

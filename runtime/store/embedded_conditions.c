@@ -91,7 +91,8 @@ static bool write_holds(const struct store_request *req, const struct row *row) 
     }
     if (when->if_match) {
         bool any = is_any(when->if_match);
-        bool creates = req->verb == VERB_BLOB_PUT;
+        bool creates = req->verb == VERB_BLOB_PUT || req->verb == VERB_BLOB_COMMIT ||
+                       req->verb == VERB_BLOB_COPY;
         return row ? any || etag_equals(when->if_match, row) : any && !creates;
     }
     if (!row) {

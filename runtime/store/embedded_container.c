@@ -33,6 +33,7 @@ void answer_container_delete(struct answer *a) {
     }
     struct row_key key = container_key(a);
     if (!a->rows->ops->remove_below(a->rows, ROW_BLOB, a->req->container) ||
+        !a->rows->ops->remove_below(a->rows, ROW_BLOCK, a->req->container) ||
         !a->rows->ops->remove(a->rows, &key)) {
         refuse_keeper(a);
     }

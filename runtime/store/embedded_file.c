@@ -96,6 +96,7 @@ static bool write_here(struct file_store *f, struct attempt *a, const struct emb
 static bool may_write_here(const struct file_store *f, const struct store_request *req) {
     return f->relaxed && req->body_len <= INLINE_BYTES_MAX && req->verb != VERB_CONTAINER_DELETE &&
            req->verb != VERB_TABLE_DELETE && req->verb != VERB_ENTITY_BATCH &&
+           req->verb != VERB_BLOB_COMMIT && req->verb != VERB_BLOB_COPY &&
            db_thread_is_idle(f->thread);
 }
 

@@ -40,8 +40,8 @@ bool names_allowed(struct answer *a) {
     if (fault) {
         return refuse_name(a, of_queue ? "queue" : "container", fault);
     }
-    bool of_blob = (req->verb >= VERB_BLOB_PUT && req->verb <= VERB_BLOB_APPEND) ||
-                   req->verb == VERB_BLOB_LEASE;
+    bool of_blob =
+        (req->verb >= VERB_BLOB_PUT && req->verb <= VERB_BLOB_COPY) || req->verb == VERB_BLOB_LEASE;
     if (!of_blob) {
         return true;
     }

@@ -26,6 +26,9 @@ void answer_blob_delete(struct answer *a);
 void answer_blob_set_metadata(struct answer *a);
 void answer_blob_append(struct answer *a);
 void answer_blob_list(struct answer *a);
+void answer_blob_stage(struct answer *a);
+void answer_blob_commit(struct answer *a);
+void answer_blob_copy(struct answer *a);
 void answer_blob_lease(struct answer *a);
 
 void answer_queue_create(struct answer *a);
@@ -76,6 +79,23 @@ void answer_page(struct answer *a, enum row_kind kind, const char *parent);
 /* embedded_queue.c: the date in ns, never below one that was given here before. */
 int64_t queue_now(struct answer *a);
 bool answer_queue(struct answer *a, struct row *row); /* is it there? */
+
+/* embedded_blob.c: what puts, commits and copies have in common. `before` is what is there, or NULL. */
+bool blob_may_be_replaced(struct answer *a, const struct row *before);
+/* Writes `row`, whose content is new; its lease, dates, ETag and metadata are filled in here. */
+bool blob_replace(struct answer *a, struct row *row, const struct row *before);
+
+/* embedded_blocks.c: bytes first..last of a blob that is made of blocks, into the reply's body. */
+bool blocks_read(struct answer *a, const struct row *row, int64_t first, int64_t last);
+/* Removes the blob's blocks, whether it has them or not: all, or all but one upload's. */
+bool blocks_clear(struct answer *a, const char *but);
+/* A name for an upload that no other has. */
+void blocks_name(struct answer *a, char upload[UPLOAD_TEXT_MAX + 1]);
+/* Keeps the request's body as a block of the upload. */
+bool blocks_put(struct answer *a, const char *upload, int64_t position);
+/* Copies those of another blob, `length` bytes, to the request's, as this upload's. */
+bool blocks_copy(struct answer *a, const struct row_key *from, const char *from_upload,
+                 const char *upload, int64_t length);
 
 /* embedded_table.c: the name in small letters, in which tables are kept; NULL: no memory, refused. */
 bool table_name_allowed(struct answer *a);

@@ -47,6 +47,11 @@ enum lost_rule lost_rule_of(const struct store_request *req) {
     switch (req->verb) {
     case VERB_CONTAINER_CREATE:
         return LOST_NONCE;
+    case VERB_BLOB_STAGE:
+        return LOST_REPEAT;
+    case VERB_BLOB_COMMIT: /* a repetition may find its blocks replaced by another writer's */
+        return LOST_NONCE;
+    case VERB_BLOB_COPY:
     case VERB_BLOB_PUT:
     case VERB_BLOB_SET_METADATA:
     case VERB_CONTAINER_SET_METADATA:
@@ -97,7 +102,8 @@ bool lost_answer(const struct error *e, bool sent) {
 enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e) {
     switch (rule) {
     case LOST_NONCE:
-        return e->status == 409 || e->status == 412 || e->code == ERR_RESOURCE_NOT_FOUND
+        return e->status == 409 || e->status == 412 || e->code == ERR_RESOURCE_NOT_FOUND ||
+                       e->code == ERR_INVALID_BLOCK_LIST
                    ? LOST_LOOK
                    : LOST_STANDS;
     case LOST_DELETE:

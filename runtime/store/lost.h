@@ -9,8 +9,11 @@
  *   reads, lists                    yes        the refusal stands
  *   unconditional put, metadata     yes        the refusal stands: repeating changes nothing
  *   create of a container,          yes        any 409 or 412 is looked into: when the nonce stored
- *   put or metadata under a                    there is this call's own, the call has succeeded, and its
- *   condition                                  props are those now found; else the refusal stands
+ *   put, metadata or copy under                there is this call's own, the call has succeeded, and its
+ *   a condition                                props are those now found; else the refusal stands
+ *   block of an upload              yes        the refusal stands: repeating changes nothing
+ *   commit of an upload             yes        as a put under a condition; InvalidBlockList too is looked
+ *                                              into
  *   delete                          yes        404 (and ContainerBeingDeleted): it is done; else stands
  *   append at a position            yes        AppendPositionConditionNotMet, ConditionNotMet: the bytes
  *                                              there are read back and compared; equal is success, else

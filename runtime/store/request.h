@@ -33,6 +33,9 @@
     X(BLOB_DELETE, "DeleteBlob", "delete the blob", true)                                          \
     X(BLOB_SET_METADATA, "SetBlobMetadata", "set the blob's metadata", true)                       \
     X(BLOB_APPEND, "AppendBlock", "append to the blob", true)                                      \
+    X(BLOB_STAGE, "PutBlock", "send a block of the blob", true)                                    \
+    X(BLOB_COMMIT, "PutBlockList", "write the blob", true)                                         \
+    X(BLOB_COPY, "CopyBlob", "copy to the blob", true)                                             \
     X(BLOB_LIST, "ListBlobs", "list the blobs", false)                                             \
     X(BLOB_LEASE, "LeaseBlob", "lease the blob", true)                                             \
     X(QUEUE_CREATE, "CreateQueue", "create the queue", true)                                       \
@@ -67,10 +70,14 @@ const char *verb_phrase(enum store_verb verb); /* "write the blob" */
 bool verb_writes(enum store_verb verb);
 
 enum {
-    BODY_MAX = 256 * 1024 * 1024, /* bytes of one body, either way */
-    METADATA_MAX = 8 * 1024,      /* bytes of all metadata names and values */
-    LIST_PAGE_MAX = 5000,         /* items of one page, the service's limit */
-    PAGE_SIZE = 512,              /* bytes of a page of a page blob */
+    BODY_MAX = 256 * 1024 * 1024,    /* bytes of one answer */
+    PUT_BYTES_MAX = 8 * 1024 * 1024, /* of a blob written by one request; larger ones by blocks */
+    BLOCK_BYTES_MAX = 64 * 1024 * 1024, /* of one block */
+    BLOCKS_MAX = 50000,                 /* of one blob, the service's limit */
+    UPLOAD_TEXT_MAX = 32,               /* characters of an upload's name */
+    METADATA_MAX = 8 * 1024,            /* bytes of all metadata names and values */
+    LIST_PAGE_MAX = 5000,               /* items of one page, the service's limit */
+    PAGE_SIZE = 512,                    /* bytes of a page of a page blob */
     APPEND_BLOCKS_MAX = 50000,
     APPEND_BYTES_MAX =
         4 * 1024 * 1024,           /* of one append; the limit up to service version 2022-11-02 */
@@ -125,6 +132,14 @@ struct store_request {
     int64_t position;               /* append: only at this offset, or UNSET */
     int64_t range_start, range_end; /* blob get: first and last byte, or UNSET */
 
+    /* A blob from blocks: each is staged as the `block`th of an upload, at `position`, and a commit makes
+     * the blob of the first `count` ones, `size` bytes in all. Until then nobody sees them. */
+    const char *upload; /* letters and digits: the upload's own name */
+    int64_t block;      /* from 0 */
+
+    /* copies, within the store */
+    const char *source_container, *source_name, *source_if_match; /* NULL: any version */
+
     /* lists and queries: one page */
     const char *prefix;
     const char *marker;    /* opaque; NULL: from the start */
@@ -171,6 +186,7 @@ struct store_props {
     enum lease_state lease_state;
     bool locked;           /* lease_status */
     int lease_duration;    /* 0 absent, 1 fixed, -1 infinite */
+    char copy_status[16];  /* of a copy that is not done: "pending", "aborted", "failed"; else "" */
     int64_t block_count;   /* append blobs: committed blocks; UNSET otherwise */
     int64_t append_offset; /* where the append landed; UNSET otherwise */
     char content_type[128];

@@ -1,7 +1,8 @@
 /* rows.h -- where the embedded store keeps its records: in an SQLite file or in memory.
  *
  * A small interface, so that the service's semantics (embedded.c) are written once. A record is a
- * container, a blob, a queue, a message, a table or an entity, known by kind, parent and name.
+ * container, a blob, a block of one, a queue, a message, a table or an entity, known by kind, parent and
+ * name.
  *
  *     if (!rows->ops->begin(rows, true)) ...        the reason is in rows->err
  *     get, seek and next, put, remove, append       any failure: rollback, nothing has happened
@@ -30,6 +31,7 @@ enum row_kind {
     ROW_MESSAGE = 4,
     ROW_TABLE = 5,
     ROW_ENTITY = 6,
+    ROW_BLOCK = 7,
 };
 
 struct row_key {
@@ -57,13 +59,15 @@ struct row {
     enum blob_type type; /* blobs, like the three below */
     const char *content_type; /* NULL: application/octet-stream */
     int64_t length;           /* bytes */
-    int64_t blocks;           /* append blobs: appends so far; messages: dequeue count */
+    int64_t blocks;           /* append blobs: appends so far; messages: dequeue count; block blobs:
+                                 blocks that hold the content, see embedded_blocks.c */
     const char *metadata;     /* pairs text */
     size_t metadata_len;
     struct row_lease lease;
     int64_t next_visible; /* messages: date in ns, like the next; 0 for others */
     int64_t expires;      /* NEVER: it does not */
-    const char *content;  /* block blobs, when it was asked for; content_len equals length then */
+    const char *content; /* block blobs, when it was asked for; content_len equals length then. Of a
+                             blob made of blocks: the name of their upload */
     size_t content_len;
 };
 
@@ -94,6 +98,9 @@ struct rows_ops {
     bool (*put)(struct rows *rows, const struct row_key *key, const struct row *row, bool content);
     bool (*remove)(struct rows *rows, const struct row_key *key);
     bool (*remove_below)(struct rows *rows, enum row_kind kind, const char *parent);
+    /* Those whose names lie from `first` on and before `end`. */
+    bool (*remove_between)(struct rows *rows, enum row_kind kind, const char *parent,
+                           const char *first, const char *end);
 
     /* What append blobs hold. The caller puts the new length into the record, and clears when an append
      * blob goes or becomes another; remove_below clears what lies there. */

@@ -321,6 +321,21 @@ static bool remove_below(struct rows *rows, enum row_kind kind, const char *pare
     return true;
 }
 
+/* Not for messages, which stand in other orders too. */
+static bool remove_between(struct rows *rows, enum row_kind kind, const char *parent,
+                           const char *first, const char *end) {
+    struct memory *m = memory_of(rows);
+    bool there;
+    size_t from = place(m, kind, parent, first, &there), to = place(m, kind, parent, end, &there);
+    for (size_t i = from; i < to; i++) {
+        node_free(m->all.nodes[i]);
+    }
+    if (to > from) {
+        sorted_remove(&m->all, from, to);
+    }
+    return true;
+}
+
 static bool append(struct rows *rows, const struct row_key *key, int64_t position, const char *data,
                    size_t len) {
     struct node *node = find(memory_of(rows), key);
@@ -393,6 +408,7 @@ static const struct rows_ops OPS = {
     .put = put,
     .remove = remove_row,
     .remove_below = remove_below,
+    .remove_between = remove_between,
     .append = append,
     .read = read_bytes,
     .clear = clear,

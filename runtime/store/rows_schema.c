@@ -86,5 +86,25 @@
                                        "receipt,"                                                  \
                                        "  CAST(content AS TEXT) AS body FROM rows WHERE kind = 4;"
 
+/* 5: blobs made of blocks. The name of a block is its blob's, the upload's and the number of its first byte,
+ * with a character between them that no name may hold; a blob's content is then the name of its upload. What a
+ * block holds lies in a table with rowids: without them, finding a record reads the whole of others. */
+#define STEP_BLOCKS                                                                                \
+    "CREATE TABLE contents ("                                                                      \
+    "  id INTEGER PRIMARY KEY,"                                                                    \
+    "  container TEXT NOT NULL,"                                                                   \
+    "  name TEXT NOT NULL,"                                                                        \
+    "  data BLOB NOT NULL,"                                                                        \
+    "  UNIQUE (container, name)"                                                                   \
+    ");"                                                                                           \
+    "CREATE VIEW blocks AS SELECT parent AS container,"                                            \
+    "  substr(rows.name, 1, instr(rows.name, char(1)) - 1) AS blob,"                               \
+    "  substr(rows.name, instr(rows.name, char(1)) + 1,"                                           \
+    "    length(rows.name) - instr(rows.name, char(1)) - 17) AS upload,"                           \
+    "  CAST(substr(rows.name, -16) AS INTEGER) AS position, length,"                               \
+    "  datetime(modified, 'unixepoch') AS last_modified, data FROM rows"                           \
+    "  JOIN contents ON contents.container = parent AND contents.name = rows.name"                 \
+    "  WHERE kind = 7;"
+
 const char *const ROWS_SCHEMA_STEPS[ROWS_SCHEMA_VERSION] = {STEP_RECORDS, STEP_VIEWS, STEP_TABLES,
-                                                            STEP_QUEUES};
+                                                            STEP_QUEUES, STEP_BLOCKS};

@@ -6,7 +6,7 @@
 #define SYNOD_STORE_ROWS_SCHEMA_H
 
 enum {
-    ROWS_SCHEMA_VERSION = 4,          /* PRAGMA user_version */
+    ROWS_SCHEMA_VERSION = 5,          /* PRAGMA user_version */
     ROWS_APPLICATION_ID = 0x73796E64, /* PRAGMA application_id: "synd" */
 };
 

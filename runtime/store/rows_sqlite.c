@@ -31,8 +31,6 @@ static sqlite3_stmt *statement(struct sqlite *s, enum statement which) {
     return *st;
 }
 
-enum { READING_LOOK, READING_SCAN };
-
 static void close_read(struct sqlite *s, int which) {
     if (s->reading[which]) {
         sqlite3_reset(s->reading[which]);
@@ -43,10 +41,11 @@ static void close_read(struct sqlite *s, int which) {
 static void close_reads(struct sqlite *s) {
     close_read(s, READING_LOOK);
     close_read(s, READING_SCAN);
+    close_read(s, READING_CONTENT);
 }
 
 /* Runs a statement that gives no rows. */
-static bool finish(struct sqlite *s, sqlite3_stmt *st) {
+bool sqlite_finish(struct sqlite *s, sqlite3_stmt *st) {
     int code = sqlite3_step(st);
     sqlite3_reset(st);
     return code == SQLITE_DONE || code == SQLITE_ROW || sqlite_fail(s, code);
@@ -54,7 +53,7 @@ static bool finish(struct sqlite *s, sqlite3_stmt *st) {
 
 static bool run(struct sqlite *s, enum statement which) {
     sqlite3_stmt *st = statement(s, which);
-    return st && finish(s, st);
+    return st && sqlite_finish(s, st);
 }
 
 static void bind_text(sqlite3_stmt *st, int at, const char *text) {
@@ -82,7 +81,7 @@ static sqlite3_stmt *with_key(struct sqlite *s, enum statement which, enum row_k
     return st;
 }
 
-static sqlite3_stmt *with_blob(struct sqlite *s, enum statement which, const char *container,
+sqlite3_stmt *sqlite_with_blob(struct sqlite *s, enum statement which, const char *container,
                                const char *name) {
     sqlite3_stmt *st = statement(s, which);
     if (st) {
@@ -181,18 +180,24 @@ static enum rows_found step_row(struct sqlite *s, sqlite3_stmt *st, struct row *
     return code == SQLITE_DONE || sqlite_fail(s, code) ? ROWS_ABSENT : ROWS_FAILED;
 }
 
-static bool read_content(struct sqlite *s, sqlite3_stmt *st, struct row *out) {
+static bool read_content(struct sqlite *s, sqlite3_stmt *st, const struct row_key *key,
+                         struct row *out) {
     if (out->type != BLOB_BLOCK) {
         return true;
     }
-    if ((uint64_t)out->length > s->rows.content_max) {
+    bool in_blocks = key->kind == ROW_BLOB && out->blocks > 0;
+    if (!in_blocks && (uint64_t)out->length > s->rows.content_max) {
         s->rows.large = true;
         error_set(&s->rows.err, ERR_ANSWER_TOO_LARGE, NULL);
         return false;
     }
+    if (key->kind == ROW_BLOCK) {
+        close_read(s, READING_CONTENT);
+        return sqlite_content_get(s, key, out);
+    }
     out->content = sqlite3_column_blob(st, COLUMN_LAST);
     out->content_len = (size_t)sqlite3_column_bytes(st, COLUMN_LAST);
-    return (int64_t)out->content_len == out->length || sqlite_fail(s, SQLITE_CORRUPT);
+    return in_blocks || (int64_t)out->content_len == out->length || sqlite_fail(s, SQLITE_CORRUPT);
 }
 
 static enum rows_found get(struct rows *rows, const struct row_key *key, bool content,
@@ -214,7 +219,7 @@ static enum rows_found get(struct rows *rows, const struct row_key *key, bool co
         return found;
     }
     out->name = key->name;
-    return !content || read_content(s, st, out) ? ROWS_FOUND : ROWS_FAILED;
+    return !content || read_content(s, st, key, out) ? ROWS_FOUND : ROWS_FAILED;
 }
 
 static bool seek(struct rows *rows, enum row_kind kind, const char *parent, const char *name) {
@@ -302,84 +307,48 @@ static bool put(struct rows *rows, const struct row_key *key, const struct row *
     if (!st || !bind_row(s, st, row)) {
         return false;
     }
+    bool apart = content && key->kind == ROW_BLOCK;
     if (content) {
         const char *data = row->content ? row->content : "";
+        size_t len = apart ? 0 : row->content_len;
         sqlite3_bind_int64(st, FIRST_COLUMN + COLUMN_CREATED, row->created);
-        sqlite3_bind_blob64(st, FIRST_COLUMN + COLUMN_LAST, data, row->content_len, SQLITE_STATIC);
+        sqlite3_bind_blob64(st, FIRST_COLUMN + COLUMN_LAST, data, len, SQLITE_STATIC);
     }
-    return finish(s, st);
+    return sqlite_finish(s, st) && (!apart || sqlite_content_put(s, key, row));
 }
 
 static bool remove_row(struct rows *rows, const struct row_key *key) {
     struct sqlite *s = sqlite_of(rows);
     sqlite3_stmt *st = with_key(s, STATEMENT_REMOVE, key->kind, key->parent, key->name);
-    return st && finish(s, st);
+    return st && sqlite_finish(s, st);
 }
 
 static bool remove_below(struct rows *rows, enum row_kind kind, const char *parent) {
     struct sqlite *s = sqlite_of(rows);
     sqlite3_stmt *st = with_key(s, STATEMENT_REMOVE_BELOW, kind, parent, NULL);
-    if (!st || !finish(s, st)) {
+    if (!st || !sqlite_finish(s, st)) {
         return false;
     }
-    if (kind != ROW_BLOB) { /* only blobs have pieces, and a table may be called like a container */
+    /* Only blobs have pieces, and only blocks contents: a table may be called like a container. */
+    if (kind != ROW_BLOB && kind != ROW_BLOCK) {
         return true;
     }
-    st = with_blob(s, STATEMENT_PIECES_REMOVE_BELOW, parent, NULL);
-    return st && finish(s, st);
+    bool blob = kind == ROW_BLOB;
+    st = sqlite_with_blob(s, blob ? STATEMENT_PIECES_REMOVE_BELOW : STATEMENT_CONTENTS_REMOVE_BELOW,
+                          parent, NULL);
+    return st && sqlite_finish(s, st);
 }
 
-static bool append(struct rows *rows, const struct row_key *key, int64_t position, const char *data,
-                   size_t len) {
+static bool remove_between(struct rows *rows, enum row_kind kind, const char *parent,
+                           const char *first, const char *end) {
     struct sqlite *s = sqlite_of(rows);
-    sqlite3_stmt *st = with_blob(s, STATEMENT_PIECE_ADD, key->parent, key->name);
+    sqlite3_stmt *st = with_key(s, STATEMENT_REMOVE_BETWEEN, kind, parent, first);
     if (!st) {
         return false;
     }
-    sqlite3_bind_int64(st, 3, position);
-    sqlite3_bind_blob64(st, 4, data, len, SQLITE_STATIC);
-    return finish(s, st);
-}
-
-/* Appends the part of the piece at hand that lies within first..last. */
-static bool take_piece(struct sqlite *s, sqlite3_stmt *st, int64_t first, int64_t last,
-                       struct buf *out) {
-    int64_t start = sqlite3_column_int64(st, 0);
-    const char *data = sqlite3_column_blob(st, 1);
-    int64_t end = start + sqlite3_column_bytes(st, 1) - 1;
-    int64_t from = start < first ? first : start;
-    int64_t to = end > last ? last : end;
-    return from > to || buf_append(out, data + (from - start), (size_t)(to - from + 1)) ||
-           sqlite_fail(s, SQLITE_NOMEM);
-}
-
-static bool read_bytes(struct rows *rows, const struct row_key *key, int64_t first, int64_t last,
-                       struct buf *out) {
-    struct sqlite *s = sqlite_of(rows);
-    size_t before = out->len;
-    sqlite3_stmt *st = with_blob(s, STATEMENT_PIECES_READ, key->parent, key->name);
-    if (!st) {
-        return false;
-    }
-    sqlite3_bind_int64(st, 3, first);
-    sqlite3_bind_int64(st, 4, last);
-    int code;
-    while ((code = sqlite3_step(st)) == SQLITE_ROW) {
-        if (!take_piece(s, st, first, last, out)) {
-            break;
-        }
-    }
-    sqlite3_reset(st);
-    if (code != SQLITE_DONE) {
-        return code == SQLITE_ROW ? false : sqlite_fail(s, code);
-    }
-    return (int64_t)(out->len - before) == last - first + 1 || sqlite_fail(s, SQLITE_CORRUPT);
-}
-
-static bool clear(struct rows *rows, const struct row_key *key) {
-    struct sqlite *s = sqlite_of(rows);
-    sqlite3_stmt *st = with_blob(s, STATEMENT_PIECES_REMOVE, key->parent, key->name);
-    return st && finish(s, st);
+    bind_text(st, 4, end);
+    return sqlite_finish(s, st) &&
+           (kind != ROW_BLOCK || sqlite_contents_remove(s, parent, first, end));
 }
 
 /* Transactions */
@@ -456,7 +425,7 @@ static bool write_state(struct sqlite *s) {
     sqlite3_bind_int64(st, 1, s->state_etag);
     sqlite3_bind_int64(st, 2, s->state_date);
     sqlite3_bind_int64(st, 3, s->state_tick);
-    return finish(s, st);
+    return sqlite_finish(s, st);
 }
 
 static bool commit(struct rows *rows) {
@@ -538,9 +507,10 @@ const struct rows_ops SQLITE_ROWS = {
     .put = put,
     .remove = remove_row,
     .remove_below = remove_below,
-    .append = append,
-    .read = read_bytes,
-    .clear = clear,
+    .remove_between = remove_between,
+    .append = sqlite_append,
+    .read = sqlite_read,
+    .clear = sqlite_clear,
     .next_etag = next_etag,
     .date = date,
     .latest = latest,

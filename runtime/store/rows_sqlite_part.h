@@ -1,5 +1,5 @@
-/* rows_sqlite_part.h -- a connection, for the two files that speak SQLite: rows_sqlite.c (records) and
- * rows_sqlite_file.c (opening, failures, the log). */
+/* rows_sqlite_part.h -- a connection, for the files that speak SQLite: rows_sqlite.c (records),
+ * rows_sqlite_pieces.c (what lies beside them) and rows_sqlite_file.c (opening, failures, the log). */
 #ifndef SYNOD_STORE_ROWS_SQLITE_PART_H
 #define SYNOD_STORE_ROWS_SQLITE_PART_H
 
@@ -39,7 +39,12 @@ enum column {
     X(COMMIT, "COMMIT")                                                                            \
     X(ROLLBACK, "ROLLBACK")                                                                        \
     X(GET, "SELECT " COLUMNS " FROM rows" OF_KEY)                                                  \
-    X(GET_CONTENT, "SELECT " COLUMNS ", CASE WHEN length <= ?4 THEN content END FROM rows" OF_KEY) \
+    X(GET_CONTENT, "SELECT " COLUMNS ", CASE WHEN length <= ?4 OR (kind = 2 AND blocks > 0)"       \
+                   " THEN content END FROM rows" OF_KEY)                                           \
+    X(CONTENT_GET, "SELECT data FROM contents WHERE container = ?1 AND name = ?2")                 \
+    X(CONTENT_PUT, "INSERT OR REPLACE INTO contents (container, name, data) VALUES (?1, ?2, ?3)")  \
+    X(CONTENTS_REMOVE, "DELETE FROM contents WHERE container = ?1 AND name >= ?2 AND name < ?3")   \
+    X(CONTENTS_REMOVE_BELOW, "DELETE FROM contents WHERE container = ?1")                          \
     X(SCAN, "SELECT " COLUMNS ", name FROM rows"                                                   \
             " WHERE kind = ?1 AND parent = ?2 AND name >= ?3 ORDER BY name")                       \
     X(PUT,                                                                                         \
@@ -58,6 +63,8 @@ enum column {
                       " WHERE kind = 4 AND parent = ?2 AND expires > ?3")                          \
     X(REMOVE, "DELETE FROM rows" OF_KEY)                                                           \
     X(REMOVE_BELOW, "DELETE FROM rows WHERE kind = ?1 AND parent = ?2")                            \
+    X(REMOVE_BETWEEN,                                                                              \
+      "DELETE FROM rows WHERE kind = ?1 AND parent = ?2 AND name >= ?3 AND name < ?4")             \
     X(PIECE_ADD, "INSERT INTO pieces (container, name, position, data) VALUES (?1, ?2, ?3, ?4)")   \
     X(PIECES_READ, "SELECT position, data FROM pieces WHERE container = ?1 AND name = ?2"          \
                    " AND position >= ifnull((SELECT max(position) FROM pieces"                     \
@@ -74,12 +81,14 @@ enum column {
 enum statement { STATEMENT_LIST(STATEMENT_ENUM) STATEMENT_COUNT };
 #undef STATEMENT_ENUM
 
+enum { READING_LOOK, READING_SCAN, READING_CONTENT, READING_COUNT };
+
 struct sqlite {
     struct rows rows;
     sqlite3 *db;
     char *path;
     sqlite3_stmt *statements[STATEMENT_COUNT]; /* prepared when first used */
-    sqlite3_stmt *reading[2];                  /* open for a reader: a look and a scan, or NULL */
+    sqlite3_stmt *reading[READING_COUNT];      /* open for a reader, or NULL */
     struct buf text_in, text_out;              /* metadata on its way */
     int64_t wait_until;
     int version;
@@ -104,5 +113,22 @@ extern const struct rows_ops SQLITE_ROWS;
 /* Says in rows.err why SQLite gave this code; returns false. */
 bool sqlite_fail(struct sqlite *s, int code);
 void sqlite_rows_free(struct rows *rows);
+/* A statement with its first two parameters, the second one if it is given; NULL: rows.err says why not. */
+sqlite3_stmt *sqlite_with_blob(struct sqlite *s, enum statement which, const char *container,
+                               const char *name);
+/* Runs a statement that gives no rows. */
+bool sqlite_finish(struct sqlite *s, sqlite3_stmt *st);
+
+/* rows_sqlite_pieces.c: three of the operations, and the contents of blocks, which lie apart from their
+ * records. */
+bool sqlite_append(struct rows *rows, const struct row_key *key, int64_t position, const char *data,
+                   size_t len);
+bool sqlite_read(struct rows *rows, const struct row_key *key, int64_t first, int64_t last,
+                 struct buf *out);
+bool sqlite_clear(struct rows *rows, const struct row_key *key);
+bool sqlite_content_put(struct sqlite *s, const struct row_key *key, const struct row *row);
+bool sqlite_content_get(struct sqlite *s, const struct row_key *key, struct row *out);
+bool sqlite_contents_remove(struct sqlite *s, const char *container, const char *first,
+                            const char *end);
 
 #endif

@@ -120,4 +120,24 @@ return {
     azurite = false,
     spec = "spec/store/queue_spec.lua", case = "64 KiB are bytes and not characters",
   },
+  {
+    call = "PutBlob", state = "blocks of the blob were sent and not committed: the service drops them",
+    ours = { "InvalidBlockList 400", true },
+    azurite = { "ok", false },
+    spec = "spec/store/body_spec.lua", case = "a put in between takes the blocks away",
+  },
+  {
+    call = "CopyBlob", state = "the source is not as x-ms-source-if-match says",
+    ours = { "BlobNotFound 404", "ok", "BlobAlreadyExists 409", "1", "SourceConditionNotMet 412", "ConditionNotMet 412",
+      "ok", "two", "LeaseIdMissing 412", "ok", "ok", "two", "1", "ok", true },
+    azurite = { "BlobNotFound 404", "ok", "BlobAlreadyExists 409", "1", "ConditionNotMet 412", "ConditionNotMet 412",
+      "ok", "two", "LeaseIdMissing 412", "ok", "ok", "two", "1", "ok", true },
+    spec = "spec/store/body_spec.lua", case = "a copy keeps to conditions and leases",
+  },
+  {
+    call = "CopyBlob", state = "the target is of another type",
+    ours = { "InvalidBlobType 409" },
+    azurite = { "ok" },
+    spec = "spec/store/body_spec.lua", case = "a copy onto another type",
+  },
 }

@@ -1,0 +1,380 @@
+-- Bodies of any size, and copies: one list of cases that every store answers alike. Then what is lost on the way, who
+-- is killed in the middle, and how much memory real processes take.
+
+local azurite = require "spec.support.azurite"
+local core = require "synod.core"
+local sh = require "spec.support.sh"
+require "synod.store"
+
+--- "ok", the body, true, or the code and status of a refusal.
+local function outcome(first, second)
+  if first == nil then return second and second.code .. " " .. tostring(second.status) or "nil" end
+  if type(first) == "table" then return "ok" end
+  return first
+end
+
+--- Different bytes at different places, so that no two blocks are alike.
+local function content(n)
+  local pieces = {}
+  for i = 0, n - 1 do pieces[#pieces + 1] = string.char((i * 7 + i // 256) % 256) end
+  return table.concat(pieces)
+end
+
+local function pieces_of(reader)
+  local pieces = {}
+  for piece in reader do pieces[#pieces + 1] = piece end
+  return pieces
+end
+
+--- Writes with blocks of eight bytes, in portions of another size.
+local function write(b, data, options)
+  options = options or {}
+  options.block = options.block or 8
+  local w <close> = b:writer(options)
+  for from = 1, #data, 5 do assert(w:write(data:sub(from, from + 4))) end
+  return w:close()
+end
+
+---@type { [1]: string, [2]: fun(t: fun(...), c: synod.Container, s: synod.Store), [3]: any[] }[]
+local CASES = {
+  { "exact sizes around the block", function(t, c, s)
+    for _, n in ipairs { 0, 1, 7, 8, 9, 15, 16, 17, 24, 25 } do
+      local b, before = c:blob("n" .. n), s:usage().PutBlock or 0
+      write(b, content(n))
+      t(b:get() == content(n) and b:head().length == n and (s:usage().PutBlock or 0) - before)
+    end
+  end, { 0, 0, 0, 0, 2, 2, 2, 3, 3, 4 } },
+  { "exact sizes around what one put takes", function(t, c, s)
+    local most = core.put_bytes_max
+    for _, n in ipairs { most - 1, most, most + 1 } do
+      local b, body, before = c:blob "x", ("z"):rep(n - 1) .. "y", s:usage().PutBlock or 0
+      t(b:put(body))
+      t(b:head().length == n and b:get() == body and (s:usage().PutBlock or 0) - before)
+    end
+  end, { "ok", 0, "ok", 0, "ok", 5 } },
+  { "what is told with it", function(t, c)
+    local b = c:blob "x"
+    local props = write(b, content(20), { metadata = { a = "1" }, content_type = "text/plain" })
+    local head = b:head()
+    t(props.etag == head.etag and props.last_modified == head.last_modified)
+    t(("%s %d %s %s"):format(head.type, head.length, head.content_type, head.metadata.a))
+    t(head.metadata.synod_nonce == nil and head.copy_status == nil and head.committed_block_count == nil)
+    for item in c:list { metadata = true } do t(item.length .. item.metadata.a) end
+  end, { true, "block 20 text/plain 1", true, "201" } },
+  { "a body from a function", function(t, c)
+    local b, i = c:blob "x", 0
+    t(b:put(function() i = i + 1 return i <= 3 and "piece" .. i or nil end, { metadata = { a = "1" } }))
+    t(b:get())
+    t(b:head().metadata.a)
+    t(b:put(function() return nil, core.new_error { code = "Timeout" } end))
+    t(b:get())
+    t(b:put(function() return nil end))
+    t(b:get())
+    t(pcall(b.put, b, function() error("none", 0) end))
+    t(select(2, pcall(b.put, b, function() end, { type = "page", size = 512 })):match "page or append blob")
+  end, { "ok", "piece1piece2piece3", "1", "Timeout nil", "piece1piece2piece3", "ok", "", false,
+    "page or append blob" } },
+  { "every range of blocks", function(t, c)
+    local b, all, wrong = c:blob "x", content(20), 0
+    write(b, all)
+    for from = 0, 19 do
+      for n = 1, 21 do
+        if b:get { offset = from, length = n } ~= all:sub(from + 1, from + n) then wrong = wrong + 1 end
+      end
+    end
+    t(wrong)
+    t(b:get { offset = 21 })
+    t(b:get { offset = 18 } == all:sub(19))
+  end, { 0, "InvalidRange 416", true } },
+  { "nothing is seen before close", function(t, c)
+    local b = c:blob "x"
+    local w <close> = b:writer { block = 4, parallel = 1 }
+    t(w:write(content(30)))
+    t(b:head())
+    for item in c:list() do t(item.name) end
+    t(w:close())
+    t(b:head().length)
+    t(select(2, pcall(w.write, w, "x")):match "the writer is closed")
+    t(select(2, pcall(w.close, w)):match "the writer is closed")
+  end, { true, "BlobNotFound 404", "ok", 30, "the writer is closed", "the writer is closed" } },
+  { "a writer that is left writes nothing", function(t, c)
+    local b = c:blob "x"
+    b:put "old"
+    do
+      local w <close> = b:writer { block = 4 }
+      w:write(content(30))
+    end
+    t(pcall(function()
+      local w <close> = b:writer { block = 4 }
+      w:write(content(30))
+      error("in the middle", 0)
+    end))
+    t(b:get())
+  end, { false, "old" } },
+  { "conditions hold when it is closed", function(t, c)
+    local b = c:blob "x"
+    t(write(b, content(20), { if_match = '"0x0000000000000001"' }))
+    t(write(b, content(20), { if_none_match = "*" }))
+    t(write(b, content(21), { if_none_match = "*" }))
+    local etag = b:head().etag
+    local w = b:writer { block = 8, if_match = etag }
+    w:write(content(30))
+    b:set_metadata { changed = "1" }
+    t(w:close())
+    t(write(b, content(22), { if_match = etag }))
+    t(write(b, content(23), { if_match = b:head().etag }))
+    t(write(b, content(24), { if_unmodified_since = 1000000000 }))
+    t(b:head().length)
+    t(b:head().metadata.changed)
+  end, { "ConditionNotMet 412", "ok", "BlobAlreadyExists 409", "ConditionNotMet 412", "ConditionNotMet 412", "ok",
+    "ConditionNotMet 412", 23, "nil" } },
+  { "only the holder of the lease writes", function(t, c)
+    local b = c:blob "x"
+    b:put "old"
+    local lease = assert(b:lease { duration = 60 })
+    local w = b:writer { block = 8 }
+    w:write(content(30))
+    t(w:close())
+    t(b:get())
+    t(write(b, content(20), { lease = lease.id }))
+    t(b:head().lease_state)
+    t(b:put(("x"):rep(core.put_bytes_max + 1)))
+    lease:release()
+  end, { "LeaseIdMissing 412", "old", "ok", "leased", "LeaseIdMissing 412" } },
+  { "a put in between takes the blocks away", function(t, c)
+    local b = c:blob "x"
+    local w = b:writer { block = 8, parallel = 1 }
+    w:write(content(40))
+    b:put "other"
+    w:write(content(40))
+    t(w:close())
+    t(b:get() == "other")
+  end, { "InvalidBlockList 400", true } },
+  { "two writers: the first to close wins, the other has lost its blocks", function(t, c)
+    local b = c:blob "x"
+    local one, two = b:writer { block = 8, parallel = 1 }, b:writer { block = 8, parallel = 1 }
+    one:write(content(40))
+    two:write(content(41))
+    t(one:close())
+    t(two:close())
+    t(b:get() == content(40))
+  end, { "ok", "InvalidBlockList 400", true } },
+  { "an append blob is not made of blocks", function(t, c)
+    local b = c:blob "x"
+    b:put("", { type = "append" })
+    t(b:append "abc")
+    local w = b:writer { block = 8 }
+    w:write(content(40))
+    t(w:close())
+    t(b:get())
+  end, { "ok", "InvalidBlobType 409", "abc" } },
+  { "a blob of blocks is replaced, changed and removed like another", function(t, c)
+    local b = c:blob "x"
+    write(b, content(40))
+    t(b:set_metadata { a = "1" })
+    t(b:get() == content(40))
+    t(write(b, content(25)))
+    t(b:get() == content(25))
+    t(b:put "small")
+    t(b:get())
+    t(b:append "x")
+    write(b, content(40))
+    t(b:put("", { type = "append" }))
+    t(b:append "y")
+    t(b:get())
+    t(c:blob("x"):delete())
+    write(b, content(9))
+    t(b:delete())
+    t(b:get())
+  end, { "ok", true, "ok", true, "ok", "small", "InvalidBlobType 409", "ok", "ok", "y", true, true,
+    "BlobNotFound 404" } },
+  { "a reader gives all of it, in pieces", function(t, c)
+    local b = c:blob "x"
+    write(b, content(20))
+    t(#pieces_of(b:reader { chunk = 6 }))
+    t(table.concat(pieces_of(b:reader { chunk = 6 })) == content(20))
+    t(#pieces_of(b:reader { chunk = 20 }))
+    t(#pieces_of(b:reader()))
+    t(table.concat(pieces_of(b:reader { offset = 3, length = 9, chunk = 4 })) == content(20):sub(4, 12))
+    t(table.concat(pieces_of(b:reader { offset = 15, length = 90, chunk = 4 })) == content(20):sub(16))
+    local r = b:reader { offset = 21 }
+    t(r:read())
+    t(r:read())
+    t(pcall(b:reader { offset = 21 }))
+    t(c:blob("none"):reader():read())
+    t(b:reader({ if_match = '"0x0000000000000001"' }):read())
+    r = b:reader()
+    r:read()
+    t(r.props.etag == b:head().etag)
+    t(r:read())
+  end, { 4, true, 1, 1, true, true, "InvalidRange 416", "InvalidRange 416", false, "BlobNotFound 404",
+    "ConditionNotMet 412", true, "nil" } },
+  { "a reader of nothing", function(t, c)
+    local b = c:blob "x"
+    b:put ""
+    local r = b:reader()
+    t(#pieces_of(r))
+    t(r.props.length)
+  end, { 0, 0 } },
+  { "a change while it is read is an error, not a mixture", function(t, c)
+    local b = c:blob "x"
+    write(b, content(20))
+    local r = b:reader { chunk = 8 }
+    t(r:read() == content(8))
+    write(b, content(21))
+    local piece, err = r:read()
+    t(piece, err)
+    t(err.message:match "^the blob was changed while it was read")
+    t(r:read())
+    r = b:reader { chunk = 8 }
+    r:read()
+    b:delete()
+    t(r:read() == nil)
+  end, { true, "ConditionNotMet 412", "the blob was changed while it was read", "ConditionNotMet 412", true } },
+  { "copies", function(t, c, s)
+    local other = s:container(azurite.fresh("copies" .. os.time()))
+    other:create()
+    local sources = { small = c:blob "small ü" }
+    for _, name in ipairs { "blocks", "append", "page" } do sources[name] = c:blob(name) end
+    sources.small:put("content", { content_type = "text/plain", metadata = { a = "1" } })
+    write(sources.blocks, content(40), { metadata = { a = "2" } })
+    sources.append:put("", { type = "append" })
+    sources.append:append "abc"
+    sources.append:append "def"
+    sources.page:put("", { type = "page", size = 1024 })
+    for _, name in ipairs { "small", "blocks", "append", "page" } do
+      local source, copy = sources[name], other:blob(name)
+      t(copy:copy_from(source))
+      local body, props = copy:get()
+      local theirs = source:head()
+      t(body == source:get() and props.type == theirs.type and props.metadata.a == theirs.metadata.a
+        and props.content_type == theirs.content_type and props.copy_status == nil)
+      source:delete()
+      t(copy:get() == body)
+    end
+    other:delete()
+  end, { "ok", true, true, "ok", true, true, "ok", true, true, "ok", true, true } },
+  { "a copy keeps to conditions and leases", function(t, c)
+    local a, b = c:blob "a", c:blob "b"
+    t(b:copy_from(a))
+    local first = a:put "one"
+    t(b:copy_from(a, { if_none_match = "*", metadata = { m = "1" } }))
+    t(b:copy_from(a, { if_none_match = "*" }))
+    t(b:head().metadata.m)
+    a:put "two"
+    t(b:copy_from(a, { source_if_match = first.etag }))
+    t(b:copy_from(a, { if_match = '"0x0000000000000001"' }))
+    t(b:copy_from(a, { if_match = b:head().etag }))
+    t(b:get())
+    local lease = assert(b:lease { duration = 60 })
+    t(b:copy_from(a))
+    t(b:copy_from(a, { lease = lease.id }))
+    lease:release()
+    t(a:copy_from(a, { metadata = { n = "1" } }))
+    t(a:get())
+    t(a:head().metadata.n)
+    write(a, content(40))
+    t(a:copy_from(a, { metadata = { n = "2" } }))
+    t(a:get() == content(40))
+  end, { "BlobNotFound 404", "ok", "BlobAlreadyExists 409", "1", "SourceConditionNotMet 412", "ConditionNotMet 412",
+    "ok", "two", "LeaseIdMissing 412", "ok", "ok", "two", "1", "ok", true } },
+  { "a copy onto another type", function(t, c)
+    c:blob("a"):put "x"
+    c:blob("b"):put("", { type = "append" })
+    t(c:blob("b"):copy_from(c:blob "a"))
+  end, { "InvalidBlobType 409" } },
+}
+
+local function differences()
+  local rows = {}
+  for _, row in ipairs(require "spec.azure.differences") do
+    if row.spec == "spec/store/body_spec.lua" then rows[row.case] = row end
+  end
+  return rows
+end
+
+local EMULATOR = differences()
+
+local function expected(case, place)
+  local known = place.name == "Azurite" and EMULATOR[case[1]]
+  if not known then return case[3] end
+  assert.same(case[3], known.ours)
+  return known.azurite
+end
+
+local folder = sh.folder()
+local PLACES = {
+  { name = "memory", url = function() return "memory:" end },
+  { name = "embedded", url = function() return "embedded:" .. folder.path .. "/store.db" end },
+  { name = "embedded, relaxed", url = function() return "embedded:" .. folder.path .. "/relaxed.db?relaxed" end },
+  { name = "Azurite", url = function() return azurite.connection_string() end },
+}
+
+for _, place in ipairs(PLACES) do
+  describe("on " .. place.name .. ":", function()
+    lazy_teardown(function() folder:close() end)
+
+    --- Runs fn(container, store), with faults when there are some.
+    local function run(fn, faults)
+      core.main(function()
+        local store <close> = assert(core.open_store(place.url(), { faults = faults }))
+        local container = store:container(azurite.fresh("bodies" .. os.time()))
+        assert(container:create())
+        fn(container, store)
+        container:delete()
+      end)
+    end
+
+    for _, case in ipairs(CASES) do
+      it(case[1], function()
+        run(function(container, store)
+          local said = {}
+          case[2](function(...) said[#said + 1] = outcome(...) end, container, store)
+          assert.same(expected(case, place), said)
+        end)
+      end)
+    end
+
+    it("a commit whose answer is lost has happened once, and is known to be ours", function()
+      for _, options in ipairs { {}, { if_none_match = "*" } } do
+        run(function(c, s)
+          local b = c:blob "x"
+          local props = assert(write(b, content(20), options))
+          assert.equal(b:head().etag, props.etag)
+          assert.equal(content(20), (b:get()))
+          assert.equal(2, s:usage().PutBlockList)
+        end, { { operation = "PutBlockList", kind = "error-after-apply" } })
+      end
+    end)
+
+    it("a block whose answer is lost is sent again", function()
+      run(function(c, s)
+        assert(write(c:blob "x", content(20)))
+        assert.equal(content(20), (c:blob("x"):get()))
+        assert.equal(4, s:usage().PutBlock)
+      end, { { operation = "PutBlock", kind = "error-after-apply" } })
+    end)
+
+    it("a block that cannot be sent is an error where it is noticed, and nothing is written", function()
+      run(function(c)
+        local b = c:blob "x"
+        b:put "old"
+        local w = b:writer { block = 4, parallel = 1, retries = 0 }
+        local ok, err = w:write(content(40))
+        assert.is_nil(ok)
+        assert.equal("ServerBusy", err.code)
+        assert.equal(err, select(2, w:write "more"))
+        assert.equal(err, select(2, w:close()))
+        assert.equal("old", (b:get()))
+      end, { { operation = "PutBlock", ordinal = 2, kind = "throttle" } })
+    end)
+
+    it("a copy whose answer is lost is known to be ours", function()
+      run(function(c)
+        c:blob("a"):put "x"
+        assert(c:blob("b"):copy_from(c:blob "a", { if_none_match = "*" }))
+        assert.equal("x", (c:blob("b"):get()))
+      end, { { operation = "CopyBlob", kind = "error-after-apply" } })
+    end)
+  end)
+end
