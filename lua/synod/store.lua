@@ -103,7 +103,7 @@ local current    -- the default store of this run
 ---@class synod.Store
 ---@field container fun(self, name: string): synod.Container  raises for a name that the service forbids
 ---@field containers fun(self, options?: synod.ListOptions): synod.Items
----@field queue fun(self, name: string, options?: { base64?: boolean }): synod.Queue  raises for a name that the service forbids; see synod.queue
+---@field queue fun(self, name: string, options?: { base64?: boolean }): synod.Queue  raises as `container`; synod.queue
 ---@field queues fun(self, options?: synod.ListOptions): synod.Items
 ---@field table fun(self, name: string): synod.Table  raises for a name that the service forbids; see synod.table
 ---@field tables fun(self, options?: synod.CallOptions): synod.Items
