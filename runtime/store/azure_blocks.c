@@ -40,6 +40,11 @@ bool azure_copy_source(struct azure *az, struct http_call *http, const struct st
     append_encoded(&url, req->source_container, false);
     buf_putc(&url, '/');
     append_encoded(&url, req->source_name, true);
+    const struct credential *c = &az->account.credential;
+    if (c->kind == CREDENTIAL_SAS && c->sas[SERVICE_BLOB]) { /* the source is read with it, too */
+        buf_putc(&url, '?');
+        buf_puts(&url, c->sas[SERVICE_BLOB]);
+    }
     bool ok = !url.failed && http_call_field(http, "x-ms-copy-source", buf_str(&url));
     buf_release(&url);
     return ok;

@@ -302,17 +302,17 @@ local function expected(case, place)
   return known.azurite
 end
 
-local folder = sh.folder()
+local files = sh.folder()
 local PLACES = {
   { name = "memory", url = function() return "memory:" end },
-  { name = "embedded", url = function() return "embedded:" .. folder.path .. "/store.db" end },
-  { name = "embedded, relaxed", url = function() return "embedded:" .. folder.path .. "/relaxed.db?relaxed" end },
+  { name = "embedded", url = function() return "embedded:" .. files.path .. "/store.db" end },
+  { name = "embedded, relaxed", url = function() return "embedded:" .. files.path .. "/relaxed.db?relaxed" end },
   { name = "Azurite", url = function() return azurite.connection_string() end },
 }
 
 for _, place in ipairs(PLACES) do
   describe("on " .. place.name .. ":", function()
-    lazy_teardown(function() folder:close() end)
+    lazy_teardown(function() files:close() end)
 
     --- Runs fn(container, store), with faults when there are some.
     local function run(fn, faults)
@@ -378,3 +378,106 @@ for _, place in ipairs(PLACES) do
     end)
   end)
 end
+
+describe("a writer that is killed in the middle", function()
+  it("leaves what was there, and its blocks go with the next write", function()
+    local folder <close> = sh.folder()
+    folder:write("write.lua", [[
+      local b = require("synod").store:container("bodies"):blob "x"
+      local w = b:writer { block = 4096, parallel = 1 }
+      for i = 1, 100 do assert(w:write(("new "):rep(1024))) end
+      io.stdout:write("sent\n")
+      io.stdout:flush()
+      require("synod").sleep(60)]])
+    local url = "embedded:" .. folder.path .. "/s.db"
+    local function blocks()
+      return tonumber((sh.run("sqlite3 -readonly $DIR/s.db 'SELECT count(*) FROM blocks'", { dir = folder.path })))
+    end
+    core.main(function()
+      local store <close> = assert(core.open_store(url))
+      assert(store:container("bodies"):create())
+      assert(store:container("bodies"):blob("x"):put "old")
+    end)
+    local output = sh.run(([[
+      $SYNOD run --store '%s' "$DIR/write.lua" >"$DIR/log" & pid=$!
+      for i in $(seq 400); do grep -q sent "$DIR/log" && break; sleep 0.05; done
+      kill -KILL $pid; cat "$DIR/log"]]):format(url), { dir = folder.path })
+    assert.equal("sent\n", output)
+    assert.is_true(blocks() > 90)
+    core.main(function()
+      local store <close> = assert(core.open_store(url))
+      local b = store:container("bodies"):blob "x"
+      assert.equal("old", (b:get()))
+      for item in store:container("bodies"):list() do assert.equal(3, item.length) end
+      assert(b:put "next")
+      assert.equal(0, blocks())
+    end)
+  end)
+end)
+
+describe("a file of 96 MiB", function()
+  local LIMIT_KIB = 64 * 1024
+
+  local function passes(url, env)
+    local folder <close> = sh.folder()
+    local output, code = sh.run(([[
+      umask 077; head -c 100663296 /dev/urandom >$DIR/in && STORE='%s'
+      for step in "put --create" "get -o $DIR/out"; do
+        /usr/bin/time -o $DIR/kib -a -f %%M $SYNOD store ${step%%%% *} --store "$STORE" bodies/x ${step#* } \
+          $([ "${step%%%% *}" = put ] && echo $DIR/in) || exit 1
+      done
+      cmp $DIR/in $DIR/out && cat $DIR/kib]]):format(url(folder)), { dir = folder.path, env = env, timeout = 110 })
+    assert.equal(0, code, output)
+    local put, get = output:match "^(%d+)\n(%d+)\n$"
+    assert.is_true(tonumber(put) < LIMIT_KIB, "put took " .. put .. " KiB")
+    assert.is_true(tonumber(get) < LIMIT_KIB, "get took " .. get .. " KiB")
+  end
+
+  it("passes through the embedded store with little memory", function()
+    passes(function(folder) return "embedded:" .. folder.path .. "/s.db?relaxed" end)
+  end)
+
+  it("passes through Azurite with little memory", function()
+    passes(function() return azurite.connection_string() end)
+  end)
+end)
+
+describe("with a SAS", function()
+  it("blocks are sent, and a copy may read its source", function()
+    local sas = sh.run("node spec/support/sas.js"):match "^%S+"
+    local address = ("BlobEndpoint=http://127.0.0.1:%d/%s;SharedAccessSignature=%s"):format(azurite.port(),
+      azurite.account, sas)
+    core.main(function()
+      local store <close> = assert(core.open_store(address))
+      local c = store:container(azurite.fresh("signed" .. os.time()))
+      assert(c:create())
+      assert(write(c:blob "a", content(40)))
+      assert(c:blob("b"):copy_from(c:blob "a"))
+      assert.equal(content(40), (c:blob("b"):get()))
+    end)
+  end)
+end)
+
+describe("the official client", function()
+  it("reads what synod wrote in blocks, and the other way round", function()
+    local name = azurite.fresh("blocks" .. os.time())
+    local text = ("0123456789abcdef"):rep(1000)
+    core.main(function()
+      local store <close> = assert(core.open_store(azurite.lenient()))
+      assert(store:container(name):create())
+      local w <close> = store:container(name):blob("ours"):writer { block = 1000, metadata = { who = "synod" } }
+      assert(w:write(text))
+      assert(w:close())
+    end)
+    assert.same({ "16000", text }, azurite.sdk("get", name, "ours"))
+    azurite.sdk("blocks", name, "theirs", "one,", "two,", "three")
+    core.main(function()
+      local store <close> = assert(core.open_store(azurite.lenient()))
+      local b = store:container(name):blob "theirs"
+      assert.equal("one,two,three", (b:get()))
+      assert.same({ "one,t", "wo,th", "ree" }, pieces_of(b:reader { chunk = 5 }))
+      assert(write(b, text)) -- whose blocks have ids of another length
+      assert.equal(text, (b:get()))
+    end)
+  end)
+end)

@@ -4,6 +4,8 @@
 //   flag CONTAINER NAME   makes an empty page blob of 512 bytes, as the classic start-up recipe does
 //   lease ACTION CONTAINER NAME ID [ID]      acquire (60 s), renew, change, release, break; prints "ok" or the refusal
 //   write CONTAINER NAME ID      writes the blob under a lease id, "-": without; prints the same
+//   blocks CONTAINER NAME PART...  writes a block blob of these blocks
+//   get CONTAINER NAME    the length and the content of a blob
 //   sign KEY TEXT         the signature of a text
 "use strict";
 
@@ -49,6 +51,14 @@ async function main([what, ...args]) {
     }
   } else if (what === "flag") {
     await container.getPageBlobClient(args[1]).create(512, { conditions: { ifNoneMatch: "*" } });
+  } else if (what === "blocks") {
+    const blob = container.getBlockBlobClient(args[1]);
+    const ids = args.slice(2).map((_, i) => Buffer.from("block" + String(i).padStart(3, "0")).toString("base64"));
+    for (const [i, id] of ids.entries()) await blob.stageBlock(id, args[2 + i], Buffer.byteLength(args[2 + i]));
+    await blob.commitBlockList(ids);
+  } else if (what === "get") {
+    const content = await container.getBlobClient(args[1]).downloadToBuffer();
+    console.log(content.length + "\n" + content);
   } else if (what === "put") {
     const [, name, text, pair] = args;
     const metadata = pair ? Object.fromEntries([pair.split("=")]) : undefined;
