@@ -8,8 +8,8 @@
 -- equal on the virtual clock; on a real one (pair.live) they are left out, and no call is made while one comes.
 --
 -- A fault can be planted in a store: `before(call, arguments)` and `after(call, outcome)` may change what they are
--- given. `pair.expected(call, ours, theirs)` tells of known differences: "fine", or "mend" when the stores are not alike
--- any more.
+-- given. `pair.expected(call, ours, theirs)` tells of known differences: "fine", or "mend" when the stores are not
+-- alike any more.
 
 local calls = require "spec.support.walk_calls"
 local core = require "synod.core"
