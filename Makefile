@@ -170,6 +170,7 @@ $(BUILD)/fuzz/%: fuzz/%.c fuzz/fuzz.h $(BUILD)/fuzz/synod.a
 $(BUILD)/bench/meter:         PEER_LIBS = -static
 $(BUILD)/bench/curl_cycle:    PEER_LIBS = -lcurl -lcrypto
 $(BUILD)/bench/sqlite_writer: PEER_LIBS = -lsqlite3
+$(BUILD)/bench/sqlite_records: PEER_LIBS = -lsqlite3
 $(BUILD)/bench/os_barrier:    PEER_LIBS = -lpthread
 $(BUILD)/bench/%: bench/peers/%.c Makefile
 	@mkdir -p $(@D)

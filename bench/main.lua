@@ -4,7 +4,7 @@ package.path = "bench/?.lua;" .. package.path
 
 local report = require "harness.report"
 
-local CASES = { "start", "blob", "barrier", "tasks", "store" }
+local CASES = { "start", "blob", "lease", "many", "barrier", "tasks", "store", "records" }
 
 ---@class bench.Context
 ---@field work string a folder for files, gone at the end

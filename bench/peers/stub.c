@@ -3,7 +3,8 @@
  *   stub            prints its port, on the loopback; serves until SIGTERM; then prints what it served
  *
  * One thread. A PUT is answered with 201, a DELETE with 202, a HEAD with 200, a GET with 200 and a body of
- * 64 bytes, all with the headers that the service sends. What is not signed is refused with 403.
+ * 64 bytes, all with the headers that the service sends; the PUT of a lease with the id that was asked for,
+ * and 200 unless it acquires it. What is not signed is refused with 403.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -71,17 +72,26 @@ static int answer_refusal(char *out, size_t size) {
                     "x-ms-error-code: AuthenticationFailed\r\nContent-Length: 0\r\n\r\n");
 }
 
-static int answer(const struct served *served, const char *method, char *out, size_t size) {
-    bool get = *method == 'G', read = get || *method == 'H';
+/* The header line that tells a lease's id: the one that the request names. */
+static int lease_line(const char *head, const char *end, bool acquires, char *out, size_t size) {
+    const char *id = header(head, end, acquires ? "x-ms-proposed-lease-id:" : "x-ms-lease-id:");
+    return snprintf(out, size, "x-ms-lease-id: %.36s\r\n", id ? id : "");
+}
+
+static int answer(const struct served *served, const char *head, const char *end, char *out,
+                  size_t size) {
+    bool get = *head == 'G', read = get || *head == 'H';
+    const char *lease = *head == 'P' ? header(head, end, "x-ms-lease-action:") : NULL;
+    bool acquires = lease && *lease == 'a';
     int n = snprintf(out, size,
                      "HTTP/1.1 %s\r\nServer: stub\r\n"
                      "x-ms-request-id: 5f0c52a1-301e-0011-40d7-%012llx\r\n"
                      "x-ms-version: " VERSION "\r\nDate: %s\r\nConnection: keep-alive\r\n"
                      "ETag: \"0x8D9F0C52A1301E0\"\r\nLast-Modified: %s\r\n"
                      "x-ms-request-server-encrypted: true\r\nContent-Length: %zu\r\n",
-                     read             ? "200 OK"
-                     : *method == 'D' ? "202 Accepted"
-                                      : "201 Created",
+                     read || (lease && !acquires) ? "200 OK"
+                     : *head == 'D'               ? "202 Accepted"
+                                                  : "201 Created",
                      (unsigned long long)served->requests & 0xFFFFFFFFFFFFULL, date(), date(),
                      read ? sizeof BODY - 1 : 0);
     if (read) {
@@ -90,6 +100,9 @@ static int answer(const struct served *served, const char *method, char *out, si
                       "x-ms-blob-type: BlockBlob\r\nx-ms-lease-state: available\r\n"
                       "x-ms-lease-status: unlocked\r\nx-ms-creation-time: %s\r\n",
                       date());
+    }
+    if (lease) {
+        n += lease_line(head, end, acquires, out + n, size - (size_t)n);
     }
     return n + snprintf(out + n, size - (size_t)n, "\r\n%s", get ? BODY : "");
 }
@@ -111,7 +124,8 @@ static size_t serve(struct connection *c, struct served *served) {
     const char *signature = header(c->in, end, "Authorization:");
     bool is_signed = signature && strncmp(signature, "SharedKey ", 10) == 0;
     served->refused += !is_signed;
-    int n = is_signed ? answer(served, c->in, out, sizeof out) : answer_refusal(out, sizeof out);
+    int n =
+        is_signed ? answer(served, c->in, end, out, sizeof out) : answer_refusal(out, sizeof out);
     return write(c->fd, out, (size_t)n) == n ? whole : 0;
 }
 
