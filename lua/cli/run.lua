@@ -46,6 +46,12 @@ local function inherited_store()
   return fd and require("synod.core").process_reveal(fd)
 end
 
+--- Whether it can be read more than once: a pipe cannot.
+local function is_file(path)
+  local file <close> = io.open(path)
+  return not file or file:seek("set", 0) ~= nil
+end
+
 --- What can be seen to be wrong before anything is started.
 ---@return string|nil problem
 local function problem_with(parsed)
@@ -59,6 +65,9 @@ local function problem_with(parsed)
   end
   if parsed.n and parsed.n > 1 and parsed.store and parsed.store:find("^memory:") then
     return "--store memory: is for one instance: several share a file, leave --store out or give embedded:PATH"
+  end
+  if parsed.n and not is_file(parsed.args[1]) then
+    return parsed.args[1] .. ": each instance reads the script itself, and this can be read only once: put it into a file"
   end
   if parsed.fail_fast and not parsed.n then return "--fail-fast is for several instances: give -n N too" end
 end
