@@ -51,6 +51,12 @@ local function inherited_store()
   return fd and require("synod.core").process_reveal(fd)
 end
 
+--- Whether it can be read more than once: a pipe cannot.
+local function is_file(path)
+  local file <close> = io.open(path)
+  return not file or file:seek("set", 0) ~= nil
+end
+
 --- What can be seen to be wrong before anything is started.
 ---@return string|nil problem
 local function problem_with(parsed)
@@ -66,6 +72,9 @@ local function problem_with(parsed)
     return "--store memory: is for one instance: several share a file, leave --store out or give embedded:PATH"
   end
   if parsed.prices and not parsed.usage then return "--prices is for --usage: give that too" end
+  if parsed.n and not is_file(parsed.args[1]) then
+    return parsed.args[1] .. ": each instance reads the script itself, and this can be read only once; use a file"
+  end
   if parsed.fail_fast and not parsed.n then return "--fail-fast is for several instances: give -n N too" end
 end
 

@@ -39,6 +39,12 @@ describe("synod run -n", function()
     }, lines_of(r.out))
   end)
 
+  it("refuses a script that only one could read", function()
+    local out, code = require("spec.support.sh").run([[echo "error()" | $SYNOD run -n 2 /dev/stdin]])
+    assert.equal(2, code)
+    assert.matches("/dev/stdin: each instance reads the script itself", out, 1, true)
+  end)
+
   it("gives each run a deployment of its own, and takes one that is given", function()
     local lua = [[print(require("synod").instance.deployment)]]
     local first, second = run_n(1, lua).out, run_n(1, lua).out
