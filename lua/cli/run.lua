@@ -67,7 +67,7 @@ local function problem_with(parsed)
     return "--store memory: is for one instance: several share a file, leave --store out or give embedded:PATH"
   end
   if parsed.n and not is_file(parsed.args[1]) then
-    return parsed.args[1] .. ": each instance reads the script itself, and this can be read only once: put it into a file"
+    return parsed.args[1] .. ": each instance reads the script itself, and this can be read only once; use a file"
   end
   if parsed.fail_fast and not parsed.n then return "--fail-fast is for several instances: give -n N too" end
 end
