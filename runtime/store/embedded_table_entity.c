@@ -276,6 +276,7 @@ void answer_entity_batch(struct answer *a) {
         return;
     }
     const char *table = table_name(a);
+    a->reply->failed_operation = 1; /* which meets an absent table */
     if (!table || !answer_table(a, table) || !plan_batch(a, table, plans)) {
         return;
     }

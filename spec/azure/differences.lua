@@ -100,6 +100,51 @@ return {
     ours = { "InvalidQueryParameterValue 400", "ok" },
     azurite = { "ok", "ok" },
     spec = "spec/store/queue_spec.lua", case = "hidden beyond its expiry",
+    walk = { on = "message", method = "update", ours = "^InvalidQueryParameterValue 400", azurite = "^{", mend = true },
+  },
+  -- what a random walk meets (spec/store/walk_spec.lua): patterns of both answers, and of the state of ours
+  {
+    call = "PutBlob", state = "a lease id is given, the blob is absent",
+    ours = "412 LeaseNotPresentWithBlobOperation",
+    azurite = "the blob is made, or its conditions come first",
+    walk = { on = "blob", method = "put", state = "^BlobNotFound", ours = "^LeaseNotPresentWithBlobOperation",
+      azurite = "", mend = true },
+  },
+  {
+    call = "PutBlob", state = "if_match = \"*\", the blob is absent",
+    ours = "412 ConditionNotMet",
+    azurite = "the blob is made",
+    walk = { on = "blob", method = "put", state = "^BlobNotFound", ours = "^ConditionNotMet", azurite = "etag",
+      mend = true },
+  },
+  {
+    call = "DeleteContainer, SetContainerMetadata", state = "a condition fails, and it is absent or the lease not held",
+    ours = "the container and its lease come first",
+    azurite = "the conditions come first",
+    walk = { on = "container", method = "delete set_metadata", ours = "^%u%l+%u%w+ 4",
+      azurite = "^[CM]%a*ondition%a+ 4" },
+  },
+  {
+    call = "every call on a blob", state = "a condition fails, and the lease is not the one asked for",
+    ours = "the lease comes first: 412",
+    azurite = "the conditions come first",
+    walk = { on = "blob", ours = "^Lease%a+ 412", azurite = "^[NCUMB]%a+ [34]%d+" },
+  },
+  {
+    call = "GetBlob, GetBlobProperties", state = "if_none_match = \"*\", and another condition fails",
+    ours = "UnsatisfiableCondition 400",
+    azurite = "ConditionNotMet 412",
+    walk = { on = "blob", method = "get head", ours = "^UnsatisfiableCondition 400", azurite = "^ConditionNotMet 412" },
+  },
+  {
+    call = "GetMessages", state = "more than one",
+    ours = "each has a receipt of its own",
+    azurite = "all have the same",
+  },
+  {
+    call = "ListBlobs", state = "with metadata, of a blob that has none",
+    ours = "an empty element",
+    azurite = "no element",
   },
   {
     call = "any", state = "a SAS that has expired or was changed",
@@ -139,5 +184,11 @@ return {
     ours = { "InvalidBlobType 409" },
     azurite = { "ok" },
     spec = "spec/store/body_spec.lua", case = "a copy onto another type",
+  },
+  {
+    call = "GetBlob", state = "the range begins where the content ends",
+    ours = "InvalidRange 416",
+    azurite = "nothing, with success",
+    walk = { on = "blob", method = "get", ours = "^InvalidRange 416", azurite = "^string , {" },
   },
 }

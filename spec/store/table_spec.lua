@@ -76,11 +76,13 @@ local CASES = {
     t(tbl:upsert(e "r"))
     t(tbl:upsert(e "r", { mode = "merge" }))
     t(tbl:delete("p", "r"))
-    t(tbl:batch { { insert = e "r" } })
-    local ok, err = pcall(query, tbl)
+    local ok, err = tbl:batch { { insert = e "r" } }
+    t(ok, err)
+    t(err.index)
+    ok, err = pcall(query, tbl)
     t(not ok and err.code)
   end, { "TableNotFound 404", "TableNotFound 404", "TableNotFound 404", "TableNotFound 404", "TableNotFound 404",
-    "TableNotFound 404", "TableNotFound 404", "TableNotFound 404", "TableNotFound" } },
+    "TableNotFound 404", "TableNotFound 404", "TableNotFound 404", 1, "TableNotFound" } },
 
   -- the table of section 3
   { "insert: absent, there", function(t, tbl)

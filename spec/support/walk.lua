@@ -8,18 +8,17 @@
 -- equal on the virtual clock; on a real one (pair.live) they are left out, and no call is made while one comes.
 --
 -- A fault can be planted in a store: `before(call, arguments)` and `after(call, outcome)` may change what they are
--- given. `pair.expected(call, ours, theirs)` tells of known differences: "fine", or "mend" when the stores are not
--- alike any more.
+-- given. `pair.expected(call, ours, theirs, state)` tells of known differences: "fine", or "mend" when the stores are
+-- not alike any more.
 
 local calls = require "spec.support.walk_calls"
 local core = require "synod.core"
+local ends = require "spec.support.walk_ends"
 local shorter = require "spec.support.walk_shorter"
 local shown = require "spec.support.walk_answers"
 
 local walk = {}
 
-local LOOK_AHEAD_S = 1.2  -- a real wait is not longer
-local MARGIN_S = 0.12     -- from a real call to the next end
 
 ---@class walk.Walk
 local walk_type = {}
@@ -100,9 +99,12 @@ local function object(self, call, which)
   return on[3] and place:blob(on[3]) or place
 end
 
-local function all_of(place, method, list)
+--- A list, of which the account's tables also have others' names.
+local function all_of(self, place, method, list)
   local found = {}
-  for item in place[method](place, table.unpack(list, 1, list.n)) do found[#found + 1] = item end
+  for item in place[method](place, table.unpack(list, 1, list.n)) do
+    if method ~= "tables" or item.name:find("^" .. self.tag) then found[#found + 1] = item end
+  end
   return found
 end
 
@@ -110,7 +112,7 @@ local function perform(self, call, which)
   local place, list = object(self, call, which), arguments(self, call, which)
   local before, after = self.pair[which].before, self.pair[which].after
   if before then before(call, list) end
-  local outcome = call.all and table.pack(pcall(all_of, place, call.method, list))
+  local outcome = call.all and table.pack(pcall(all_of, self, place, call.method, list))
     or table.pack(pcall(place[call.method], place, table.unpack(list, 1, list.n)))
   if after then after(call, outcome) end
   return outcome
@@ -178,102 +180,55 @@ local function note(self, call, answers, step)
   end
 end
 
--- time
-
---- The seconds after which something may end that the call has begun.
-local function spans(call)
-  local list = {}
-  for _, value in ipairs { call.args[1] or false, call.args[2] or false } do
-    if type(value) == "number" and call.method == "break_lease" then list[#list + 1] = value end
-    if type(value) == "table" then
-      for _, name in ipairs { "duration", "visibility", "delay", "ttl" } do list[#list + 1] = value[name] end
-    end
-  end
-  if call.method == "renew" then table.move(calls.DURATIONS, 1, #calls.DURATIONS, #list + 1, list) end
-  if call.method == "get" and call.on[1] == "queue" then list[#list + 1] = 30 end
-  return list
-end
-
---- Instants are in milliseconds.
-local function now_ms() return math.floor(core.now() * 1000 + 0.5) end
-
-local function note_ends(self, call, begun)
-  for _, seconds in ipairs(spans(call)) do
-    if seconds > 0 then
-      table.insert(self.ends, { math.floor(begun + seconds * 1000), math.floor(now_ms() + seconds * 1000) })
-    end
-  end
-end
-
---- The ends to come, the next one first.
-local function ends_ahead(self, from)
-  local left = {}
-  for _, span in ipairs(self.ends) do
-    if span[2] > from then left[#left + 1] = span end
-  end
-  table.sort(left, function(a, b) return a[1] < b[1] end)
-  self.ends = left
-  return left
-end
-
-local function sleep(self, call)
-  local now = now_ms()
-  local ahead = ends_ahead(self, now)
-  local chosen = ahead[math.min(call.sleep, #ahead)]
-  local ms = chosen and chosen[1] + call.by - now or 1000
-  if ms <= 0 or (self.pair.live and ms > LOOK_AHEAD_S * 1000) then return nil end
-  core.sleep(ms / 1000)
-  return ("synod.sleep(%s)"):format(ms / 1000)
-end
-
---- On a real clock no call is made while something ends: the two stores are not asked at one instant.
-local function keep_clear(self)
-  local margin = MARGIN_S * 1000
-  for _, span in ipairs(ends_ahead(self, now_ms() - margin // 2)) do
-    local now = now_ms()
-    if now + margin > span[1] and now < span[2] + margin // 2 then core.sleep((span[2] + margin // 2 - now) / 1000) end
-  end
-end
-
---- Was it too late for keep_clear to have been of use?
-local function crossed(self, begun)
-  for _, span in ipairs(self.ends) do
-    if span[1] >= begun and span[1] <= now_ms() then return true end
-  end
-  return false
-end
-
 -- walking
 
---- Makes the stores alike again after a known difference in what a call has done to a blob.
+--- What the first store says of a call's blob or container: "leased", or the code of a refusal.
+local function state(self, call)
+  local props, err = object(self, call, 1):head()
+  return props and props.lease_state or err.code
+end
+
+--- Makes the stores alike again after a known difference in what a call has done to a blob or message.
 local function mend(self, call)
   for which = 1, 2 do
-    local place = object(self, { on = { call.on[1], call.on[2], call.on[3] }, client = call.client }, which)
-    place:break_lease(0)
-    place:delete()
+    if call.on.what == "message" then
+      self.stores[which][1]:queue(named(self, call.on.key)):clear()
+    else
+      local place = object(self, call, which)
+      place:break_lease(0)
+      place:delete()
+    end
   end
 end
 
---- Goes one step: whether the stores still agree, and its line; nil when it cannot be made.
+--- Goes one step: whether the stores still agree, and its line; nil when the rest cannot be compared, since a real
+--- server or this machine was too slow.
 local function step_of(self, call, step)
-  if call.sleep then return true, sleep(self, call) end
+  if call.sleep then return true, self.ends:sleep(call) end
   if not object(self, call, 1) then return true end
-  if self.pair.live then keep_clear(self) end
-  local line, begun = line_of(self, call, step), now_ms()
-  local answers, texts = {}, {}
+  if self.pair.live then self.ends:keep_clear(call) end
+  local line, begun = line_of(self, call, step), ends.now()
+  local answers, texts, known_names = {}, {}, {}
   for which = 1, 2 do
+    known_names[which] = #self.names[which].list
     answers[which] = perform(self, call, which)
-    texts[which] = shown.text(self.names[which], answers[which], self)
+    local told = shown.text(self.names[which], answers[which], self)
+    -- the seconds left are told by two clocks
+    texts[which] = self.live and call.method == "break_lease" and told:gsub("^integer %d+", "seconds") or told
+    if self.live and told:find "^Timeout" then return nil, line, texts end
   end
   self.made = self.made + 1
-  if self.pair.live and crossed(self, begun) then return nil, line, texts end
+  if self.pair.live and self.ends:crossed(call, begun) then return nil, line, texts end
   if texts[1] ~= texts[2] then
-    local known = self.pair.expected and self.pair.expected(call, texts[1], texts[2])
+    local function now() return state(self, call) end
+    local known = self.pair.expected and self.pair.expected(call, texts[1], texts[2], now)
     if not known then return false, line, texts end
+    for which = 1, 2 do shown.forget(self.names[which], known_names[which]) end
     if known == "mend" then mend(self, call) end
+    return true, line, texts
   end
   note(self, call, answers, step)
-  note_ends(self, call, begun)
+  self.ends:note(call, begun)
   return true, line, texts
 end
 
@@ -297,7 +252,7 @@ function walk.along(pair, list)
   local fault, made
   core.main(function()
     local self = setmetatable({ pair = pair, tag = pair.tag and pair.tag() or "w", stores = {}, names = {}, memory = {},
-      ends = {}, made = 0, live = pair.live }, walk_type)
+      ends = ends.new(pair.live), made = 0, live = pair.live }, walk_type)
     for which = 1, 2 do
       self.stores[which], self.names[which] = pair[which].open(), shown.names()
     end
@@ -306,7 +261,7 @@ function walk.along(pair, list)
     for which = 1, 2 do
       for _, store in ipairs(self.stores[which]) do store:close() end
     end
-  end, { clock = pair.live and "real" or "virtual", seed = 1 })
+  end, { clock = not pair.live and "virtual" or nil, seed = 1 })
   return fault, made
 end
 
@@ -320,7 +275,7 @@ function walk.random(pair, options)
   local list = calls.draw(options.seed, options.calls)
   local fault, made = walk.along(pair, list)
   if not fault then return nil, made end
-  list, fault = shorter.list(list, fault, function(part) return (walk.along(pair, part)) end)
+  list, fault = shorter.list(list, fault, pair.live and 40 or 600, function(part) return (walk.along(pair, part)) end)
   return { calls = list, texts = fault.texts, script = shorter.script(pair, fault) }, made
 end
 

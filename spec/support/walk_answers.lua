@@ -10,7 +10,12 @@ local IDENTITIES = { etag = true, id = true, receipt = true }
 
 --- What a store has called things: in the order in which they came, and how often an ETag was given to a write.
 function answers.names()
-  return { order = {}, count = 0, given = {} }
+  return { order = {}, list = {}, given = {} }
+end
+
+--- Forgets all but the first so many: the answer of only one store had them.
+function answers.forget(names, count)
+  for i = count + 1, #names.list do names.order[names.list[i]], names.list[i] = nil, nil end
 end
 
 --- The emulator makes the ETags of entities from a clock that is too coarse at times: one that it gave to two writes is
@@ -26,8 +31,8 @@ end
 local function identity(names, value, live)
   if live and value:find "^W/" then return "W/" end
   if not names.order[value] then
-    names.count = names.count + 1
-    names.order[value] = names.count
+    names.list[#names.list + 1] = value
+    names.order[value] = #names.list
   end
   return "#" .. names.order[value]
 end
@@ -36,7 +41,8 @@ local shown
 
 local function field(names, name, value, how)
   if name == "queue" then return nil end
-  if TIMES[name] and how.live then return name end
+  if how.live and (TIMES[name] or name == "receipt") then return name end
+  if how.live and name == "metadata" and not next(value) then return nil end
   if IDENTITIES[name] and type(value) == "string" then return name .. "=" .. identity(names, value, how.live) end
   if name == "name" and type(value) == "string" then return "name=" .. value:gsub("^" .. how.tag, "") end
   return tostring(name) .. "=" .. shown(names, value, how)
@@ -68,26 +74,16 @@ local function refusal(err)
   return ("%s %s%s"):format(err.code, err.status, err.index and " at " .. err.index or "")
 end
 
---- A list of all in the account: only what this walk has made.
-local function ours(list, how)
-  if type(list) ~= "table" or type(list[1]) ~= "table" or not list[1].name then return list end
-  local found = {}
-  for _, item in ipairs(list) do
-    if not how.tables or item.name:sub(1, #how.tag) == how.tag then found[#found + 1] = item end
-  end
-  return found
-end
-
 --- The outcome of a call under pcall.
 ---@param names table
 ---@param outcome table
----@param how { tag: string, live: boolean?, tables: boolean? }  tables: a list that has others' tables too
+---@param how { tag: string, live: boolean? }
 ---@return string
 function answers.text(names, outcome, how)
   if not outcome[1] then return "raised " .. refusal(outcome[2]) end
   if outcome[2] == nil then return refusal(outcome[3]) end
   local words = {}
-  for i = 2, outcome.n do words[#words + 1] = shown(names, ours(outcome[i], how), how) end
+  for i = 2, outcome.n do words[#words + 1] = shown(names, outcome[i], how) end
   return table.concat(words, ", ")
 end
 

@@ -1,11 +1,9 @@
 -- The shortest way to a difference between two stores: calls are left out as long as there still is one.
 --
---   local list, fault = shorter.list(list, fault, function(part) return walk.along(pair, part) end)
+--   local list, fault = shorter.list(list, fault, 600, function(part) return walk.along(pair, part) end)
 --   shorter.script(pair, fault)      the calls as a script for `synod run`
 
 local shorter = {}
-
-local TRIALS = 600 -- walks made to shorten one
 
 local function without(list, from, to)
   local rest = table.move(list, 1, from - 1, 1, {})
@@ -15,14 +13,15 @@ end
 --- Leaves out ever smaller parts as long as the stores still differ (ddmin).
 ---@param list table[]
 ---@param fault table
+---@param most integer  walks
 ---@param along fun(list: table[]): table|nil  walks again, and gives where the stores differ
 ---@return table[] list, table fault
-function shorter.list(list, fault, along)
+function shorter.list(list, fault, most, along)
   list = table.move(list, 1, fault.step, 1, {})
   local size, trials = (#list + 1) // 2, 0
-  while size >= 1 and trials < TRIALS do
+  while size >= 1 and trials < most do
     local left_out, from = false, 1
-    while from <= #list and trials < TRIALS do
+    while from <= #list and trials < most do
       local part = without(list, from, math.min(from + size - 1, #list))
       local found = #part > 0 and along(part)
       trials = trials + 1
