@@ -5,6 +5,7 @@ local core = require "synod.core"
 local sh = require "spec.support.sh"
 
 local WRITERS = 8
+local ROUNDS = tonumber(os.getenv "SYNOD_KILL_ROUNDS") or 3 -- a nightly size: 50
 
 --- A folder with scripts; `run` runs a shell script beside them, with $RUN to start one on the store.
 local function place(scripts, query)
@@ -70,23 +71,36 @@ describe("many processes on one file", function()
           local acked = assert(io.open("acked-" .. arg[1] .. "-" .. arg[2], "w"))
           acked:setvbuf "no"
           c:create()
-          local log = c:blob("log-" .. arg[1])
+          local log, seats, mail = c:blob("log-" .. arg[1]), synod.store:table "Seats", synod.store:queue "mail"
+          seats:create()
+          mail:create()
           log:put("", { type = "append", if_none_match = "*" })
           for n = 1, math.huge do
             assert(c:blob(arg[1] .. "/" .. arg[2] .. "/" .. n % 20):put(tostring(n)))
             assert(log:append(("%s %d\n"):format(arg[2], n)))
+            assert(seats:upsert { partition = arg[1], row = arg[2], n = n, text = tostring(n):rep(500) })
+            assert(seats:batch { { upsert = { partition = arg[1], row = "a", n = n, round = arg[2] } },
+              { upsert = { partition = arg[1], row = "b", n = n, round = arg[2] } } })
+            assert(mail:put(arg[1] .. " " .. arg[2] .. " " .. n, { ttl = -1 }))
             acked:write(n, "\n")
           end]],
       }, query)
-      for round = 1, 3 do
+      math.randomseed(1)
+      for round = 1, ROUNDS do
         folder.run(([[for w in 1 2 3 4 5 6 7 8; do $RUN write.lua $w %d & echo $! >> pids; done
-          sleep 0.%d; kill -KILL $(cat pids); wait; rm pids]]):format(round, 35 + 10 * round))
+          sleep 0.%03d; kill -KILL $(cat pids); wait; rm pids]]):format(round, math.random(400, 700)))
       end
-      local lost, total = 0, 0
+      local lost, torn, total = 0, 0, 0
       with_store(folder, function(store)
+        local seats, mail = store:table "Seats", {}
+        local more
+        repeat
+          more = assert(store:queue("mail"):get { n = 32, visibility = 3600 })
+          for _, message in ipairs(more) do mail[message.body] = true end
+        until #more == 0
         for w = 1, WRITERS do
           local log = assert(store:container("flags"):blob("log-" .. w):get())
-          for round = 1, 3 do
+          for round = 1, ROUNDS do
             local last = 0
             for n in (folder:read(("acked-%d-%d"):format(w, round)) or ""):gmatch "%d+" do last = tonumber(n) end
             total = total + last
@@ -96,12 +110,18 @@ describe("many processes on one file", function()
             end
             for n = 1, last do
               if not log:find(("%d %d\n"):format(round, n), 1, true) then lost = lost + 1 end
+              if not mail[("%d %d %d"):format(w, round, n)] then lost = lost + 1 end
             end
+            local seat = seats:get(tostring(w), tostring(round))
+            if last > 0 and not (seat and seat.n >= last) then lost = lost + 1 end
+            if seat and seat.text ~= tostring(seat.n):rep(500) then torn = torn + 1 end
           end
+          local a, b = seats:get(tostring(w), "a"), seats:get(tostring(w), "b")
+          if a and not (b and a.n == b.n and a.round == b.round) then torn = torn + 1 end
         end
-      end)
-      assert.equal(0, lost)
-      assert.is_true(total > 50, total)
+      end, query)
+      assert.same({ lost = 0, torn = 0 }, { lost = lost, torn = torn })
+      assert.is_true(total > 10 * ROUNDS, total)
       assert.equal("ok\n", (folder.run "sqlite3 s.db 'PRAGMA integrity_check'"))
     end)
   end
