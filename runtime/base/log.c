@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/instant.h"
+#include "base/utf8.h"
 
 enum { TAIL_MAX = 128, FRACTION_DIGITS = 3, LEVELS = 4 };
 
@@ -30,26 +31,6 @@ bool log_level_parse(const char *name, enum log_level *level) {
 bool log_format_parse(const char *name, enum log_format *format) {
     *format = strcmp(name, "json") == 0 ? LOG_JSON : LOG_TEXT;
     return *format == LOG_JSON || strcmp(name, "text") == 0;
-}
-
-/* Bytes of the UTF-8 sequence at s, 0 when it is none (overlong forms and surrogates included). */
-static size_t utf8_length(const unsigned char *s, size_t left) {
-    unsigned char c = s[0];
-    size_t n = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : (c & 0xF0) == 0xE0 ? 3 : 4;
-    if (n == 1) {
-        return 1;
-    }
-    if (c < 0xC2 || c > 0xF4 || n > left) {
-        return 0;
-    }
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-    }
-    bool bad = (c == 0xE0 && s[1] < 0xA0) || (c == 0xED && s[1] > 0x9F) ||
-               (c == 0xF0 && s[1] < 0x90) || (c == 0xF4 && s[1] > 0x8F);
-    return bad ? 0 : n;
 }
 
 static const char *short_escape(unsigned char c) {

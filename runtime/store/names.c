@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/utf8.h"
+
 enum { CONTAINER_MIN = 3, CONTAINER_MAX = 63, BLOB_CHARACTERS_MAX = 1024 };
 
 static bool is_lower(char c) {
@@ -41,27 +43,6 @@ const char *name_fault_queue(const char *name, size_t len) {
         }
     }
     return NULL;
-}
-
-/* The length of the UTF-8 character at p, 0 when it is none. Overlong forms and surrogates are none. */
-static size_t utf8_length(const unsigned char *p, size_t left) {
-    size_t n = p[0] < 0x80   ? 1
-               : p[0] < 0xC2 ? 0
-               : p[0] < 0xE0 ? 2
-               : p[0] < 0xF0 ? 3
-               : p[0] < 0xF5 ? 4
-                             : 0;
-    if (n == 0 || n > left) {
-        return 0;
-    }
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-    }
-    bool overlong = (p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xF0 && p[1] < 0x90);
-    bool beyond = (p[0] == 0xED && p[1] > 0x9F) || (p[0] == 0xF4 && p[1] > 0x8F);
-    return overlong || beyond ? 0 : n;
 }
 
 static const char *characters_fault(const char *name, size_t len) {
