@@ -32,8 +32,8 @@ BIN_LIBS = -Wl,-Bstatic -llua5.4 -luv_a -lsqlite3 -Wl,-Bdynamic -lpthread -lrt -
 SO_LIBS  = -luv -lsqlite3 -lpthread -lrt -lm -ldl
 
 PEERS     = $(patsubst bench/peers/%.c,$(BUILD)/bench/%,$(wildcard bench/peers/*.c))
-SOURCES   = $(sort $(wildcard runtime/*/*.c))
-C_FILES   = $(wildcard runtime/*.c runtime/*.h runtime/*/*.c runtime/*/*.h bench/peers/*.c fuzz/*.c fuzz/*.h)
+SOURCES   = $(sort $(wildcard runtime/*/*.c runtime/*/*/*.c))
+C_FILES   = $(wildcard runtime/*.[ch] runtime/*/*.[ch] runtime/*/*/*.[ch] bench/peers/*.c fuzz/*.[ch])
 FUZZERS   = $(patsubst fuzz/%.c,%,$(wildcard fuzz/*.c))
 LUA_FILES = $(sort $(shell find lua -name '*.lua'))
 

@@ -1,6 +1,6 @@
 /* account.c -- connection strings. A refusal never shows a key. */
 #include "fuzz.h"
-#include "store/azure_account.h"
+#include "store/azure/account.h"
 
 #define KEY "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
 

@@ -1,6 +1,6 @@
 /* answer.c -- a whole answer to any operation: "ListBlobs 200", header lines, an empty line, a body. */
 #include "fuzz.h"
-#include "store/azure_impl.h"
+#include "store/azure/impl.h"
 #include "store/entity.h"
 
 static enum store_verb verb_of(const char *word, size_t len) {

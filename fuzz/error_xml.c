@@ -1,6 +1,6 @@
 /* error_xml.c -- bodies of refusals in XML. */
 #include "fuzz.h"
-#include "store/xml.h"
+#include "store/azure/xml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct error err;

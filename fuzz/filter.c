@@ -1,6 +1,6 @@
 /* filter.c -- filters of queries. Whatever is a filter can be asked of an entity with every type. */
 #include "fuzz.h"
-#include "store/filter.h"
+#include "store/embedded/filter.h"
 
 static struct entity *sample(struct arena *arena) {
     static const struct {

@@ -1,6 +1,6 @@
 /* list_xml.c -- lists of containers and blobs in XML. */
 #include "fuzz.h"
-#include "store/xml.h"
+#include "store/azure/xml.h"
 
 static void look_at(const struct store_reply *reply) {
     size_t bytes = reply->next_marker ? strlen(reply->next_marker) : 0;

@@ -1,6 +1,6 @@
 /* messages_xml.c -- messages of a queue in XML, and texts on their way there and back. */
 #include "fuzz.h"
-#include "store/xml.h"
+#include "store/azure/xml.h"
 
 static void read_messages(struct xml *x, const char *text, size_t size) {
     struct store_reply reply;

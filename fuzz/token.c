@@ -3,7 +3,7 @@
 #include "fuzz.h"
 #include "store/json.h"
 #include "store/request.h"
-#include "store/token.h"
+#include "store/azure/token.h"
 
 enum { WALL_S = 1767316245 }; /* 2026-01-02 */
 

@@ -11,8 +11,8 @@
 
 #include "base/alloc.h"
 #include "bind/bind.h"
-#include "store/http.h"
-#include "store/sign.h"
+#include "store/http/http.h"
+#include "store/azure/sign.h"
 
 enum { TIMEOUT_S = 30, METHOD_MAX = 16, TARGET_MAX = 160 };
 

@@ -43,7 +43,7 @@ struct store_call {
 };
 
 /* url: "embedded:PATH", "embedded:PATH?relaxed", "memory:", "azure" (what the environment says now: see
- * azure_account.h), an account's address (https://...), or a connection string. NULL and err when it cannot be
+ * azure/account.h), an account's address (https://...), or a connection string. NULL and err when it cannot be
  * opened; err never shows the url, which may hold a key. */
 struct transport *transport_open(struct world *w, const char *url, struct error *err);
 struct store *store_open(struct world *w, const char *url, struct error *err);

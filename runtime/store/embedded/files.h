@@ -1,0 +1,37 @@
+/* files.h -- the files of an embedded store: may we use them, are they still there.
+ *
+ *     PATH         the database (SQLite adds PATH-wal and PATH-shm)
+ *     PATH-lock    an empty file; its lock (flock) is taken before a write transaction
+ *     PATH-wake    counters of changes, see wake.h
+ *
+ * The lock has a file of its own, because closing any descriptor of the database would give up SQLite's
+ * locks on it. For the same reason the database is never opened here, only looked at.
+ */
+#ifndef SYNOD_STORE_EMBEDDED_FILES_H
+#define SYNOD_STORE_EMBEDDED_FILES_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct store_files {
+    char *path, *lock_path, *wake_path;
+    dev_t device; /* what PATH was when it was opened */
+    ino_t inode;
+    int log; /* PATH-wal, only to see whether it is still linked; -1: not looked at yet */
+};
+
+/* Makes the folder (0700) and an empty file (0600) when there are none. Refuses files of another user,
+ * network file systems and what is no file. False: err says why, nothing is held. */
+bool files_open(struct store_files *files, const char *name, struct error *err);
+void files_close(struct store_files *files);
+
+/* Remember the log's file. After the first use of the database; it stays until all have closed it. */
+void files_remember_log(struct store_files *files);
+/* False: the database or its log was removed or replaced. */
+bool files_are_there(const struct store_files *files);
+/* Fills in ERR_STORE_GONE. */
+void files_say_gone(const struct store_files *files, struct error *err);
+
+#endif
