@@ -21,11 +21,12 @@ local function code_of(value, err)
   return true
 end
 
---- One store's side of the walk: its queue and all messages it ever gave, under every receipt they had.
-local function side(store, name)
+--- One store's side of the walk: its queue and all messages it ever gave, under every receipt they had; and what is
+--- done before and after each call.
+local function side(store, name, between)
   local q = store:queue(name)
   assert(q:create())
-  return { q = q, given = {} }
+  return { q = q, given = {}, between = between or function() end }
 end
 
 local function keep(self, msg)
@@ -76,11 +77,18 @@ local STEPS_OF = {
 
 local WORDS = { "put", "put", "put", "get", "get", "peek", "count", "update", "update", "delete", "clear" }
 
+local function take(self, word, ...)
+  self.between()
+  local outcome = STEPS_OF[word](self, ...)
+  self.between()
+  return outcome
+end
+
 local function walk(first, second, seed)
   local draw = sequence(seed)
   for step = 1, STEPS do
     local word, a, b = WORDS[draw(#WORDS)], draw(10000), draw(10000)
-    local ours, theirs = STEPS_OF[word](first, a, b, step), STEPS_OF[word](second, a, b, step)
+    local ours, theirs = take(first, word, a, b, step), take(second, word, a, b, step)
     assert(ours == theirs, ("seed %d, step %d: %s gives %s and %s"):format(seed, step, word, ours, theirs))
   end
 end
@@ -102,7 +110,7 @@ describe("a random walk over a queue", function()
     core.main(function()
       local memory <close> = assert(core.open_store("memory:"))
       local server <close> = assert(core.open_store(azurite.connection_string()))
-      walk(side(memory, "walk"), side(server, azurite.fresh "walk"), 9)
+      walk(side(memory, "walk"), side(server, azurite.fresh "walk", azurite.tick), 9)
     end)
   end)
 end)

@@ -316,10 +316,11 @@ local function expected(case, place)
   return case[3]
 end
 
-local function run_case(store, case)
+local function run_case(store, case, place)
   local said = {}
   local q = store:queue(fresh())
   assert(q:create())
+  local _ <close> = place.apart and place.apart(q)
   case[2](function(...) said[#said + 1] = outcome(...) end, q, store)
   q:delete()
   return said
@@ -330,7 +331,8 @@ local PLACES = {
   { name = "memory", url = function() return "memory:" end },
   { name = "embedded", url = function() return "embedded:" .. folder.path .. "/store.db" end },
   { name = "embedded, relaxed", url = function() return "embedded:" .. folder.path .. "/relaxed.db?relaxed" end },
-  { name = "Azurite", url = function() return require("spec.support.azurite").connection_string() end },
+  { name = "Azurite", url = function() return require("spec.support.azurite").connection_string() end,
+    apart = function(queue) return require("spec.support.azurite").apart(queue) end },
 }
 
 for _, place in ipairs(PLACES) do
@@ -342,7 +344,7 @@ for _, place in ipairs(PLACES) do
         it(case[1], function()
           core.main(function()
             local store <close> = assert(core.open_store(place.url()))
-            assert.same(wanted, run_case(store, case))
+            assert.same(wanted, run_case(store, case, place))
           end)
         end)
       end

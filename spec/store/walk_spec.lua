@@ -78,7 +78,7 @@ describe("a random walk over all calls", function()
     local url = azurite.connection_string()
     walk_on({
       { name = "memory:", open = opener "memory:" },
-      { name = "azurite:", open = opener(url) },
+      { name = "azurite:", open = opener(url), before = azurite.tick, after = azurite.tick },
       live = true, expected = differences.expected, tag = function() return azurite.fresh("walk", "") .. "x" end,
     }, CALLS, LIVE_S)
   end)

@@ -5,7 +5,9 @@
 --   azurite.fresh("flags")            a container or queue name that nobody used
 --   azurite.fresh("flags", "")        a table name
 --   azurite.sdk("list", "flags")      what the official JavaScript client sees (its lines)
+--   azurite.tick()                    a later millisecond than any before: the order of its messages is told by it
 
+local core = require "synod.core"
 local server = require "spec.support.server"
 local sh = require "spec.support.sh"
 
@@ -15,8 +17,12 @@ azurite.account = "devstoreaccount1"
 -- The emulator's key is public: it is the same everywhere.
 azurite.key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
+local STEP_BACK_S = 5    -- how far the machine's clock may have been set back
+local LOOK_AGAIN_S = 0.0005
+
 local running = {} -- by its extra argument
 local count = 0
+local last_ms = 0
 
 local function start(extra)
   if not running[extra] then
@@ -63,6 +69,47 @@ end
 function azurite.fresh(stem, separator)
   count = count + 1
   return ("%s%s%d"):format(stem, separator or "-", count)
+end
+
+--- Waits until the wall clock, which the emulator shares, shows a later millisecond than at any tick before. Messages
+--- that show from one millisecond on come in any order, and a clock that is set back puts the later one first: with a
+--- tick before and after each call on a queue neither happens.
+function azurite.tick()
+  local finish = core.now() + STEP_BACK_S
+  while core.time() * 1000 // 1 <= last_ms do
+    assert(core.now() < finish, ("the wall clock has been set back by more than %d s"):format(STEP_BACK_S))
+    core.sleep(LOOK_AGAIN_S)
+  end
+  last_ms = core.time() * 1000 // 1
+end
+
+local function ticked(...)
+  azurite.tick()
+  return ...
+end
+
+--- Until it is closed, each call on a queue or a message is made between two ticks.
+---@param queue synod.Queue  an empty one
+---@return table closable
+function azurite.apart(queue)
+  local kept = {}
+  for _, object in ipairs { queue, (assert(queue:put "")) } do
+    local methods = getmetatable(object).__index
+    kept[methods] = {}
+    for name, method in pairs(methods) do
+      kept[methods][name] = method
+      methods[name] = function(...)
+        azurite.tick()
+        return ticked(method(...))
+      end
+    end
+  end
+  assert(queue:clear())
+  return setmetatable({}, { __close = function()
+    for methods, originals in pairs(kept) do
+      for name, method in pairs(originals) do methods[name] = method end
+    end
+  end })
 end
 
 --- A second server, which also speaks with clients newer than itself: the official one is.
