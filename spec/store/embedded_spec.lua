@@ -3,6 +3,7 @@
 
 local core = require "synod.core"
 local sh = require "spec.support.sh"
+local small_disk = require "spec.support.small_disk"
 
 --- Runs fn with a folder and, opened, the store `s.db` in it.
 local function with_store(fn, options)
@@ -34,13 +35,6 @@ local function mode(path)
 end
 
 local is_root = sh.run("id -u") == "0\n"
-local may_mount = select(2, sh.run("unshare -rm true")) == 0
-
---- Runs a script in its own mount namespace with a small file system on $DIR/disk.
-local function on_small_disk(folder, script, size)
-  local mount = ("mkdir -p $DIR/disk && mount -t tmpfs -o size=%s none $DIR/disk && "):format(size)
-  return sh.run("unshare -rm sh -c " .. sh.quote(mount .. script), { dir = folder.path })
-end
 
 describe("the embedded store's file", function()
   it("is made with its folder, for its user alone", function()
@@ -249,13 +243,13 @@ describe("a file that cannot be the store's", function()
   end)
 
   it("may not be writable", function()
-    if not may_mount then return pending("this machine does not let us mount") end
+    if not small_disk.is_possible then return pending("this machine does not let us mount") end
     local folder <close> = sh.folder()
     folder:write("x.lua", "require('synod').store:container('flags'):create()")
     local script = [[$SYNOD run --store embedded:$DIR/disk/s.db $DIR/x.lua &&
       mount -o remount,ro none $DIR/disk && $SYNOD run --store embedded:$DIR/disk/%s $DIR/x.lua]]
     for _, name in ipairs { "s.db", "new.db", "folder/new.db" } do
-      local output, code = on_small_disk(folder, script:format(name), "1m")
+      local output, code = small_disk.run(folder, script:format(name), "1m")
       assert.equal(3, code, output)
       assert.matches("StoreReadOnly", output)
       assert.matches("Read%-only file system", output)
@@ -321,7 +315,7 @@ describe("an open store", function()
   end)
 
   it("says so when the disk is full, loses nothing, and goes on when there is room", function()
-    if not may_mount then return pending("this machine does not let us mount") end
+    if not small_disk.is_possible then return pending("this machine does not let us mount") end
     local folder <close> = sh.folder()
     folder:write("x.lua", [[
       local synod = require "synod"
@@ -348,7 +342,7 @@ describe("an open store", function()
       print("each: " .. many)
       os.execute("rm " .. arg[1])
       print("goes on: " .. tostring((c:blob("more"):put(("x"):rep(50000))) ~= nil))]])
-    local output, code = on_small_disk(folder, [[dd if=/dev/zero of=$DIR/disk/fill bs=1k count=2000 2>/dev/null;
+    local output, code = small_disk.run(folder, [[dd if=/dev/zero of=$DIR/disk/fill bs=1k count=2000 2>/dev/null;
       $SYNOD run --store embedded:$DIR/disk/s.db $DIR/x.lua $DIR/disk/fill]], "4m")
     assert.equal(0, code, output)
     assert.matches("refused: [^\n]*StoreFull", output)
