@@ -18,6 +18,7 @@ LUA_PROGRAM = $(shell command -v $(LUA))
 LOADER    = $(shell readelf -p .interp $(LUA_PROGRAM) 2>/dev/null | grep -o '/lib[^ ]*')
 SPECS     =
 JOBS      = $(shell nproc)
+SPEC_JOBS = $(shell expr $(JOBS) + 1)
 
 # Why each warning beyond -Wall -Wextra: -Wshadow and -Wconversion find real bugs in code that counts
 # bytes; the prototypes keep every function either static or declared in a header; no variable-length
@@ -64,7 +65,7 @@ demo: ## three instances wait for each other at a start-up barrier
 test: ## run every spec
 	@tools/deps build test
 	@$(MAKE) --no-print-directory -j$(JOBS) all
-	$(BUSTED) $(SPECS)
+	tools/specs $(SPEC_JOBS) $(SPECS) -- $(BUSTED)
 
 lint: ## check the layout of C, Lua, and the rules of the house
 	@tools/deps build lint
@@ -86,7 +87,7 @@ asan: ## run the specs under the address, leak and undefined behaviour sanitizer
 	SYNOD_BIN=$(BUILD)/asan/synod SYNOD_LIB=$(BUILD)/asan/lib SYNOD_ASAN=1 \
 	  ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:exitcode=86 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:exitcode=86 \
 	  LSAN_OPTIONS=suppressions=tools/leaks.txt:print_suppressions=0 \
-	  $(LOADER) --preload $(shell $(CC) -print-file-name=libasan.so) $(BUSTED) $(SPECS)
+	  tools/specs $(SPEC_JOBS) $(SPECS) -- $(LOADER) --preload $(shell $(CC) -print-file-name=libasan.so) $(BUSTED)
 
 # Clang's fuzzer under the sanitizers, one program a parser. What it finds is kept in build/fuzz/found.
 fuzz: ## feed the parsers of outside data (TIME=600, seconds for each; FUZZ="list_xml" for some)
