@@ -1,0 +1,122 @@
+/* keeper_kind.h -- what the two kinds of lease share with their machine (keeper.c), and nobody else's business.
+ *
+ * The machine decides when: it makes one store call after the other, each an attempt with its own first-send
+ * instant and no retries hidden below, and never more than one at a time. A kind decides what: `ask` makes the call
+ * of a step, `judge` says what its answer means. Neither starts calls, sets alarms or touches the deadlines.
+ *
+ *   LOOK -> (MAKE_CONTAINER, MAKE_BLOB ->) TAKE -> (FENCE ->) held;  RENEW ...;  RELEASE or CHANGE
+ *
+ * A kind that raises the fence within TAKE answers TAKE with KEEPER_DONE and k->fence set; for it the machine
+ * skips FENCE (`fences` is false). LOOK and the two MAKE steps are the same for both: keeper_look.c.
+ *
+ * An attempt's own first-send instant is k->sent while it is judged. Where the answer shows that an earlier attempt
+ * has succeeded (its nonce is found), `judge` sets k->sent to the instant of that one: the deadline counts from
+ * there. `k->doubt` is true while an earlier attempt of the same step may still have happened; `ask` may then make a
+ * call that only reads.
+ */
+#ifndef SYNOD_LEASE_KEEPER_KIND_H
+#define SYNOD_LEASE_KEEPER_KIND_H
+
+#include "base/pairs.h"
+#include "lease/keeper.h"
+#include "lease/mark.h"
+#include "lease/timing.h"
+#include "store/lease_rules.h"
+#include "world/world.h"
+
+enum keeper_step {
+    KEEPER_LOOK,           /* head: what is there */
+    KEEPER_MAKE_CONTAINER, /* create-only; there already is well */
+    KEEPER_MAKE_BLOB,      /* the same; done: the answer is taken as a look at it */
+    KEEPER_TAKE,
+    KEEPER_FENCE,
+    KEEPER_RENEW,
+    KEEPER_RELEASE,
+    KEEPER_CHANGE,
+};
+
+enum keeper_verdict {
+    KEEPER_DONE,         /* confirmed. Of a look: it looks free */
+    KEEPER_DOUBT,        /* it may have happened or not: try again */
+    KEEPER_AGAIN,        /* it has not happened, and may next time: try again */
+    KEEPER_LOOK_AGAIN,   /* it has not happened, since what was seen is no longer so */
+    KEEPER_OTHERS,       /* another holds it: k->mark, k->again */
+    KEEPER_NO_CONTAINER, /* of a look or MAKE_BLOB */
+    KEEPER_NO_BLOB,      /* of a look */
+    KEEPER_REFUSED,      /* for good: the call's error, or k->why when that is set */
+};
+
+struct keeper_kind {
+    bool fences; /* has a FENCE step of its own when options.fence is set */
+    /* A call that was not started, its timeout and retries left alone; NULL: no memory. */
+    struct store_call *(*ask)(struct keeper *k, enum keeper_step step);
+    enum keeper_verdict (*judge)(struct keeper *k, enum keeper_step step, struct store_call *call);
+    /* Of a look at a blob that is there, in k->props: DONE, OTHERS or REFUSED. */
+    enum keeper_verdict (*look)(struct keeper *k);
+};
+
+extern const struct keeper_kind KEEPER_SERVICE, KEEPER_RECORD;
+
+/* What was last seen of the blob, and since when it has been just so. */
+struct keeper_sight {
+    char etag[80]; /* "": nothing is known */
+    int64_t since; /* boot-time ns: the answer of the first look that found this ETag had come */
+    int64_t date;  /* the store's Date with the last answer (ns since 1970); UNSET: not told */
+    struct pairs metadata;
+    bool leased; /* a service lease is on it */
+};
+
+struct keeper {
+    /* what it is */
+    struct store *store;
+    struct world *world;
+    const struct keeper_kind *kind;
+    struct keeper_options options; /* strings in `arena` */
+    struct arena arena;
+    struct lease_timing timing;
+    struct random random;
+
+    /* what it saw: kept from try to try, and by successors */
+    struct keeper_sight sight;
+    struct keeper_mark mark; /* of sight.metadata, for people */
+    int64_t fence_seen;      /* the highest fence seen so far */
+    int64_t again;           /* see keeper_again */
+
+    /* the series, or the lease */
+    enum keeper_state state;
+    char id[LEASE_ID_TEXT];
+    char next_id[LEASE_ID_TEXT]; /* CHANGE: the other's */
+    int64_t fence;               /* ours, once written; 0: none */
+    int64_t soft, hard;
+    int64_t renewals, confirmed;
+    struct error err;
+    struct error
+        why;      /* set by `judge`, beside KEEPER_REFUSED; code OK: the call's own error stands */
+    bool others;  /* the store has said that the lease is another's: nothing to release */
+    void *record; /* the record kind's own; freed with free */
+
+    /* the step under way: the machine's, but `sent` and `doubt` are for `judge` and `ask` */
+    enum keeper_step step;
+    struct store_call *call; /* NULL: none is under way */
+    int64_t sent;            /* the first-send instant of the attempt under way */
+    bool doubt;              /* an earlier attempt of this step may have happened */
+    int attempts;            /* of this step */
+    int64_t until;           /* the try ends */
+    int64_t rest;            /* the last back-off */
+    struct alarm next;       /* the next attempt: after a back-off, or a renewal */
+    struct alarm stop;       /* the soft stop */
+    enum keeper_step leave;  /* RELEASE or CHANGE: begins when the renewal under way has ended */
+    void (*done)(struct keeper *k);
+    void *owner;
+    struct keeper_listener *listeners;
+};
+
+/* A call for the keeper's blob or container, urgent; NULL: no memory. */
+struct store_call *keeper_call(struct keeper *k, enum store_verb verb);
+/* What an answer with no word of the store means for a write: DONE, DOUBT, AGAIN, or REFUSED for every other
+ * refusal. */
+enum keeper_verdict keeper_plain_verdict(const struct store_call *call);
+/* Takes what a look, create or conditional write found or left there into k->sight and k->mark. */
+void keeper_take_sight(struct keeper *k, struct store_call *call);
+
+#endif
