@@ -119,31 +119,10 @@ static void install_library(lua_State *L, struct program *p) {
     lua_pop(L, 3);
 }
 
-/* ---- what only the process can do, as the module `cli.process` ---- */
-
-static int host_name(lua_State *L) {
-    char name[256];
-    if (gethostname(name, sizeof name) != 0) {
-        return luaL_fileresult(L, 0, "gethostname");
-    }
-    name[sizeof name - 1] = '\0';
-    lua_pushstring(L, name);
-    return 1;
-}
-
-static int process_id(lua_State *L) {
-    lua_pushinteger(L, (lua_Integer)getpid());
-    return 1;
-}
-
-static const luaL_Reg process_functions[] = {
-    {"host_name", host_name},
-    {"process_id", process_id},
-    {NULL, NULL},
-};
+/* ---- what the commands leave for the end of the process, as the module `cli.process` ---- */
 
 static int open_process(lua_State *L) {
-    luaL_newlib(L, process_functions);
+    lua_newtable(L);
     return 1;
 }
 

@@ -41,14 +41,14 @@ end
 ---@param script string
 ---@return cli.Instance|nil, string? problem
 function instance.of(parsed, script)
-  local process = require "cli.process"
+  local core = require "synod.core"
   local who, problem
   if parsed.instance == "auto" then
-    who, problem = from_host_name(process.host_name())
+    who, problem = from_host_name(core.host_name())
   elseif parsed.instance then
     who, problem = named(parsed.instance)
   else
-    who = { id = ("%s@%s.%d"):format(instance.role_of(script), process.host_name(), process.process_id()) }
+    who = { id = ("%s@%s.%d"):format(instance.role_of(script), core.host_name(), core.process_id()) }
   end
   if not who then return nil, problem end
   who.count, who.deployment = parsed.instances, parsed.deployment

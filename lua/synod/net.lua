@@ -16,7 +16,7 @@ local CONNECTIONS_MAX = 1024 -- of one listener; the others wait until one of th
 local ACCEPT_AGAIN_S = 1     -- after an accept that failed (no descriptor is left)
 
 --- "host:port", "[::1]:port", ":port" into the host (nil: none) and the port.
-local function parse(address, what)
+local function parse(address, what, level)
   local host, port
   if type(address) == "string" then
     host, port = address:match("^%[([%x:.%%%w]+)%]:(%d+)$")
@@ -24,7 +24,7 @@ local function parse(address, what)
   end
   if not host or tonumber(port) > 65535 then
     local form = "%s: %q is no address; one is \"host:port\", \"[::1]:port\" or \":port\""
-    error(form:format(what, tostring(address)), 3)
+    error(form:format(what, tostring(address)), level)
   end
   return host ~= "" and host or nil, port
 end
@@ -143,7 +143,7 @@ function Conn:__tostring() return ("connection to %s"):format(self.peer) end
 ---@param options? { timeout?: number } seconds for all of it (10)
 ---@return synod.Conn|nil, table? err
 function net.connect(address, options)
-  local host, port = parse(address, "synod.connect")
+  local host, port = parse(address, "synod.connect", 3)
   local deadline = core.now() + (options and options.timeout or CONNECT_S)
   local addresses, err = core.stream_resolve(host, port, false, deadline - core.now())
   if not addresses then return nil, err end
@@ -154,6 +154,13 @@ function net.connect(address, options)
     if socket then return new_conn(socket) end
   end
   return nil, err
+end
+
+--- A connection over a socket of the core's, such as one that a parent handed down.
+---@param socket any
+---@return synod.Conn
+function net.of_socket(socket)
+  return new_conn(socket)
 end
 
 ---@class synod.Listener
@@ -182,7 +189,7 @@ local function serve(listener, socket, fn)
   fn(conn)
 end
 
-local function accept_all(listener, fn)
+local function accept_all(listener, fn, spawn)
   while not listener.socket:is_closed() do
     while listener.open >= CONNECTIONS_MAX and not listener.socket:is_closed() do
       listener.room:clear()
@@ -191,7 +198,7 @@ local function accept_all(listener, fn)
     local socket, err = listener.socket:accept()
     if socket then
       listener.open = listener.open + 1
-      core.spawn(serve, listener, socket, fn)
+      spawn(serve, listener, socket, fn)
     elseif err then
       require("synod.log").warn("a connection was not accepted", { address = listener.address, error = err })
       core.sleep(ACCEPT_AGAIN_S)
@@ -208,14 +215,9 @@ local function listen_at_first(addresses, address)
   return nil, err
 end
 
---- Calls fn(conn) in a task of its own for each connection, and closes conn when fn has returned. The listener
---- holds the instance until it is closed.
----@param address string "host:port", "[::1]:port", ":port" (all addresses of this machine); port 0: any free one
----@param fn fun(conn: synod.Conn)
----@return synod.Listener|nil, table? err
-function net.listen(address, fn)
-  local host, port = parse(address, "synod.listen")
-  if type(fn) ~= "function" then error("synod.listen: a function is expected, got " .. type(fn), 2) end
+local function listen(address, fn, spawn)
+  local host, port = parse(address, "synod.listen", 4)
+  if type(fn) ~= "function" then error("synod.listen: a function is expected, got " .. type(fn), 3) end
   local addresses, err = core.stream_resolve(host, port, true, CONNECT_S)
   if not addresses then return nil, err end
   local socket
@@ -224,8 +226,26 @@ function net.listen(address, fn)
   local listener = setmetatable({
     socket = socket, address = socket:name(false), open = 0, room = core.event(),
   }, Listener)
-  core.spawn(accept_all, listener, fn)
+  spawn(accept_all, listener, fn, spawn)
   return listener
+end
+
+--- Calls fn(conn) in a task of its own for each connection, and closes conn when fn has returned. The listener
+--- holds the instance until it is closed.
+---@param address string "host:port", "[::1]:port", ":port" (all addresses of this machine); port 0: any free one
+---@param fn fun(conn: synod.Conn)
+---@return synod.Listener|nil, table? err
+function net.listen(address, fn)
+  return listen(address, fn, core.spawn)
+end
+
+--- The same for what serves the whole instance: neither the listener nor its connections hold the run, and they
+--- belong to no guard.
+---@param address string
+---@param fn fun(conn: synod.Conn)
+---@return synod.Listener|nil, table? err
+function net.listen_apart(address, fn)
+  return listen(address, fn, core.spawn_apart)
 end
 
 return net

@@ -111,6 +111,7 @@ local current    -- the default store of this run
 ---@field mark fun(self, options: { container?: string, prefix?: string }): integer|nil
 ---@field usage fun(self, options?: { outcomes?: boolean }): table<string, integer|table<string, integer>>  transactions
 ---@field kind fun(self): "embedded"|"memory"|"azure"
+---@field name fun(self): string  which one it is, the same for all who have it open, without any secret
 ---@field is_open fun(self): boolean
 ---@field close fun(self)
 

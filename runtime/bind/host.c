@@ -1,14 +1,17 @@
 /* host.c -- what this process has from its surroundings, and hands on to its children.
  *
  *     core.environment() -> {"NAME=value", ...}
+ *     core.host_name(), core.process_id()
  *     core.process_descriptors(n) -> how many this process may have open, after asking for n
  *     core.process_secret(text) -> a descriptor from which a child can read it
  *     core.process_reveal(fd) -> the text, or nil
+ *     core.descriptor_close(fd)
  *     core.report_new() -> a descriptor to which children that have it can add text
  *     core.report_add(fd, text), core.report_read(fd) -> all that was added
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -30,6 +33,21 @@ static int l_environment(lua_State *L) {
     return 1;
 }
 
+static int l_host_name(lua_State *L) {
+    char name[HOST_NAME_MAX + 1];
+    if (gethostname(name, sizeof name) != 0) {
+        return luaL_fileresult(L, 0, "gethostname");
+    }
+    name[HOST_NAME_MAX] = '\0';
+    lua_pushstring(L, name);
+    return 1;
+}
+
+static int l_process_id(lua_State *L) {
+    lua_pushinteger(L, (lua_Integer)getpid());
+    return 1;
+}
+
 static int l_process_descriptors(lua_State *L) {
     lua_Integer wanted = luaL_checkinteger(L, 1);
     struct rlimit limit = {0, 0};
@@ -43,6 +61,12 @@ static int l_process_descriptors(lua_State *L) {
     }
     lua_pushinteger(L, (lua_Integer)limit.rlim_cur);
     return 1;
+}
+
+/* For what was made to be `passed` to a child, when the child has it. */
+static int l_descriptor_close(lua_State *L) {
+    close((int)luaL_checkinteger(L, 1));
+    return 0;
 }
 
 /* It can be read any number of times. Its owner is the caller; a child gets it only where it is among
@@ -109,10 +133,17 @@ static int l_report_read(lua_State *L) {
 
 void bind_host(lua_State *L, struct vm *vm) {
     static const luaL_Reg functions[] = {
-        {"environment", l_environment},       {"process_descriptors", l_process_descriptors},
-        {"process_secret", l_process_secret}, {"process_reveal", l_process_reveal},
-        {"report_new", l_report_new},         {"report_add", l_report_add},
-        {"report_read", l_report_read},       {NULL, NULL},
+        {"environment", l_environment},
+        {"process_descriptors", l_process_descriptors},
+        {"process_secret", l_process_secret},
+        {"process_reveal", l_process_reveal},
+        {"report_new", l_report_new},
+        {"report_add", l_report_add},
+        {"report_read", l_report_read},
+        {"descriptor_close", l_descriptor_close},
+        {"host_name", l_host_name},
+        {"process_id", l_process_id},
+        {NULL, NULL},
     };
     bind_functions(L, vm, functions);
 }

@@ -145,6 +145,14 @@ static int store_get_kind(lua_State *L) {
     return 1;
 }
 
+/* The same for all who have opened it, without any secret. */
+static int store_get_name(lua_State *L) {
+    struct store *s = bound_store_check(L, 1)->store;
+    const char *name = store_transport(s)->name;
+    lua_pushstring(L, name ? name : store_kind(s));
+    return 1;
+}
+
 static void check_fields(lua_State *L, int arg, const char *const *known) {
     luaL_checktype(L, arg, LUA_TTABLE);
     for (lua_pushnil(L); lua_next(L, arg); lua_pop(L, 1)) {
@@ -351,17 +359,11 @@ static int store_container(lua_State *L) {
 }
 
 void bind_store(lua_State *L, struct vm *vm) {
-    static const luaL_Reg METHODS[] = {{"container", store_container},
-                                       {"containers", store_containers},
-                                       {"queue", store_queue},
-                                       {"queues", store_queues},
-                                       {"changed", store_changed},
-                                       {"mark", store_mark},
-                                       {"usage", store_usage},
-                                       {"kind", store_get_kind},
-                                       {"is_open", store_is_open},
-                                       {"close", store_close},
-                                       {NULL, NULL}};
+    static const luaL_Reg METHODS[] = {
+        {"container", store_container}, {"containers", store_containers}, {"queue", store_queue},
+        {"queues", store_queues},       {"changed", store_changed},       {"mark", store_mark},
+        {"usage", store_usage},         {"kind", store_get_kind},         {"name", store_get_name},
+        {"is_open", store_is_open},     {"close", store_close},           {NULL, NULL}};
     static const luaL_Reg META[] = {
         {"__gc", store_collect}, {"__close", store_close}, {NULL, NULL}};
     static const luaL_Reg FUNCTIONS[] = {{"open_store", open_store}, {NULL, NULL}};

@@ -2,6 +2,8 @@
  *
  *     core.stream_connect(address, name, [seconds]) -> socket | nil, err
  *     core.stream_listen(address, name) -> socket | nil, err
+ *     core.stream_pair(name) -> socket, fd | nil, err          fd is for a child; core.descriptor_close(fd) after
+ *     core.stream_adopt(fd, name) -> socket | nil, err         in the child
  *     socket:accept() -> socket | nil (closed) | nil, err
  *     socket:fill([seconds]) -> true | nil (the end) | nil, err         reads more
  *     socket:line() | socket:block(n) | socket:some() -> text | false: there is not that much yet
@@ -171,6 +173,30 @@ static int l_stream_listen(lua_State *L) {
     if (rc != 0) {
         return fail(L, rc == -EADDRINUSE ? ERR_ADDRESS_IN_USE : ERR_CONNECTION_FAILED, -rc,
                     "listen at", s->target);
+    }
+    socket_opened(s);
+    return 1;
+}
+
+static int l_stream_pair(lua_State *L) {
+    struct vm *vm = task_enter(L, "a pair of sockets");
+    struct lua_socket *s = push_socket(L, vm, luaL_checkstring(L, 1));
+    int theirs;
+    int rc = stream_pair(&s->stream, &theirs);
+    if (rc != 0) {
+        return fail(L, ERR_CONNECTION_FAILED, -rc, "connect to", s->target);
+    }
+    socket_opened(s);
+    lua_pushinteger(L, theirs);
+    return 2;
+}
+
+static int l_stream_adopt(lua_State *L) {
+    struct vm *vm = task_enter(L, "an inherited socket");
+    struct lua_socket *s = push_socket(L, vm, luaL_checkstring(L, 2));
+    int rc = stream_adopt(&s->stream, (int)luaL_checkinteger(L, 1));
+    if (rc != 0) {
+        return fail(L, ERR_CONNECTION_FAILED, -rc, "take over", s->target);
     }
     socket_opened(s);
     return 1;
@@ -378,8 +404,8 @@ void bind_stream(lua_State *L, struct vm *vm) {
         {"__gc", l_socket_close}, {"__close", l_socket_close}, {NULL, NULL}};
     static const luaL_Reg functions[] = {
         {"stream_connect", l_stream_connect}, /* waits */
-        {"stream_listen", l_stream_listen},
-        {NULL, NULL},
+        {"stream_listen", l_stream_listen},   {"stream_pair", l_stream_pair},
+        {"stream_adopt", l_stream_adopt},     {NULL, NULL},
     };
     bind_type(L, vm, SOCKET_TYPE, methods, metamethods);
     bind_functions(L, vm, functions);

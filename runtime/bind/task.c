@@ -15,6 +15,21 @@ static int l_spawn(lua_State *L) {
     return 1;
 }
 
+/* For what serves the whole instance, whoever happens to need it first: it belongs to nobody, and the run
+ * does not wait for it. */
+static int l_spawn_apart(lua_State *L) {
+    struct vm *vm = task_enter(L, "a task of the instance");
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    task_detach(task_spawn(L, vm, lua_gettop(L) - 1));
+    return 1;
+}
+
+/* Another one for each run of this state. */
+static int l_run_number(lua_State *L) {
+    lua_pushinteger(L, vm_run_number(task_enter(L, "the run")));
+    return 1;
+}
+
 static int fail_timeout(lua_State *L, const char *operation) {
     struct error e;
     error_set(&e, ERR_TIMEOUT, NULL);
@@ -213,6 +228,8 @@ void bind_task(lua_State *L, struct vm *vm) {
     static const luaL_Reg functions[] = {
         {"main", l_main},
         {"spawn", l_spawn},
+        {"spawn_apart", l_spawn_apart},
+        {"run_number", l_run_number},
         {"sleep", l_sleep},
         {"sleep_until", l_sleep_until},
         {"yield", l_yield},

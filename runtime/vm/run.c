@@ -225,6 +225,7 @@ static void reset(struct vm *vm, struct world *w) {
     vm->orphans = NULL;
     vm->look_for_orphans = vm->has_fatal = vm->stuck = vm->exiting = vm->cut = false;
     vm->next_id = 0;
+    vm->runs++;
     vm->errands = 0;
     vm->polled = 0;
     memset(&vm->again, 0, sizeof vm->again);

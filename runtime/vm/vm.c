@@ -62,6 +62,10 @@ void vm_set_stopper(lua_State *L, struct vm *vm) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &VM_KEYS.stopper);
 }
 
+unsigned vm_run_number(const struct vm *vm) {
+    return vm->runs;
+}
+
 void vm_keep(struct vm *vm, struct vm_resource *r) {
     r->prev = NULL;
     r->next = vm->resources;

@@ -40,7 +40,8 @@ struct vm *vm_new(lua_State *L);
 struct vm *vm_of(lua_State *L); /* the one whose library is loaded in this state; NULL: none */
 /* How the names of the library's own chunks begin: a stop is not raised inside them. */
 void vm_set_library(struct vm *vm, const char *prefix);
-struct world *vm_world(struct vm *vm); /* NULL outside of a run */
+struct world *vm_world(struct vm *vm);       /* NULL outside of a run */
+unsigned vm_run_number(const struct vm *vm); /* from 1; how many runs it has begun */
 
 /* How an err table is made: given from above, because errors are shown to Lua in one way only. */
 typedef void (*vm_push_error_f)(lua_State *L, const struct error *e, const char *operation,

@@ -68,7 +68,8 @@ struct vm {
     unsigned tasks, holding;      /* not ended; of these, not detached */
     unsigned errands;             /* see vm_errand_begin */
     uint32_t next_id;
-    bool parking; /* the yield under way is a wait */
+    unsigned runs; /* begun */
+    bool parking;  /* the yield under way is a wait */
     bool look_for_orphans;
     int skips;
     int64_t polled;

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -106,6 +107,30 @@ int stream_connect(struct stream *s, const struct sockaddr *address, socklen_t l
         return 0;
     }
     return errno == EINPROGRESS || errno == EINTR ? -EINPROGRESS : close_with(s, errno);
+}
+
+int stream_pair(struct stream *s, int *theirs) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+        return -errno;
+    }
+    s->fd = ends[0];
+    *theirs = ends[1];
+    return fcntl(s->fd, F_SETFL, O_NONBLOCK) == 0 ? 0 : -errno;
+}
+
+int stream_adopt(struct stream *s, int fd) {
+    int type = 0;
+    socklen_t len = sizeof type;
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) != 0) {
+        return -errno;
+    }
+    if (type != SOCK_STREAM || fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 ||
+        fcntl(fd, F_SETFL, O_NONBLOCK) != 0) {
+        return -ENOTSUP;
+    }
+    s->fd = fd;
+    return 0;
 }
 
 int stream_connected(struct stream *s) {

@@ -47,6 +47,10 @@ void stream_close(struct stream *s); /* may be called twice */
 int stream_listen(struct stream *s, const struct sockaddr *address, socklen_t len);
 int stream_accept(struct stream *listener, struct stream *s); /* -EAGAIN: await WATCH_READ */
 int stream_connect(struct stream *s, const struct sockaddr *address, socklen_t len);
+/* One end of a connection whose other end, *theirs, is for a child process; the caller closes it. */
+int stream_pair(struct stream *s, int *theirs);
+/* The end that a parent gave us; not closed when it is no socket. */
+int stream_adopt(struct stream *s, int fd);
 int stream_connected(struct stream *s);
 int stream_await(struct stream *s, int events); /* together with those awaited already */
 
