@@ -37,6 +37,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "lease/mark.h"
 #include "store/client.h"
 
 struct keeper;
@@ -48,20 +49,6 @@ enum keeper_state {
     KEEPER_LOST,    /* had it: keeper_error says how it was lost */
     KEEPER_LEAVING, /* a release or change was asked for and is under way */
     KEEPER_LEFT,    /* released, or changed to another's id */
-};
-
-enum {
-    KEEPER_HOLDER_MAX = 256, /* bytes of a holder's or host's name, purpose or date, as shown */
-};
-
-/* Who holds, as the blob's metadata tell: for people. */
-struct keeper_mark {
-    char holder[KEEPER_HOLDER_MAX];  /* instance id; "": not told */
-    char host[KEEPER_HOLDER_MAX];    /* "": not told */
-    char since[KEEPER_HOLDER_MAX];   /* UTC, RFC 3339; "": not told */
-    char purpose[KEEPER_HOLDER_MAX]; /* "": not told */
-    int64_t pid;                     /* 0: not told */
-    int64_t fence;                   /* 0: not told */
 };
 
 /* What background work needs: a release that is sent when nobody waits for it. Each begin has one end;
@@ -132,7 +119,7 @@ const char *keeper_id(const struct keeper *k);
 /* The last try, release or change: ERR_OK, or why not; of a lost lease, how it was lost. */
 const struct error *keeper_error(const struct keeper *k);
 /* Who held it at the last look. */
-const struct keeper_mark *keeper_seen(const struct keeper *k);
+const struct mark *keeper_seen(const struct keeper *k);
 /* When the place may be free without anybody's doing, at the earliest (boot-time ns): a record is over when it
  * has not changed for its ttl. NEVER: not known. */
 int64_t keeper_again(const struct keeper *k);

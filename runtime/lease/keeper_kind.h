@@ -78,9 +78,9 @@ struct keeper {
 
     /* what it saw: kept from try to try, and by successors */
     struct keeper_sight sight;
-    struct keeper_mark mark; /* of sight.metadata, for people */
-    int64_t fence_seen;      /* the highest fence seen so far */
-    int64_t again;           /* see keeper_again */
+    struct mark mark;   /* of sight.metadata, for people */
+    int64_t fence_seen; /* the highest fence seen so far */
+    int64_t again;      /* see keeper_again */
 
     /* the series, or the lease */
     enum keeper_state state;

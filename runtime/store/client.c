@@ -178,11 +178,19 @@ void store_call_abandon(struct store_call *call) {
     store_call_free(call);
 }
 
+static void take_nonce_out(struct store_props *props) {
+    const char *nonce = pairs_get(&props->metadata, NONCE_NAME);
+    if (nonce) {
+        snprintf(props->nonce, sizeof props->nonce, "%s", nonce);
+        pairs_remove(&props->metadata, NONCE_NAME);
+    }
+}
+
 static void finish(struct call_state *s) {
     struct store_call *call = &s->call;
-    pairs_remove(&call->reply.props.metadata, NONCE_NAME);
+    take_nonce_out(&call->reply.props);
     for (struct store_item *item = call->reply.items; item; item = item->next) {
-        pairs_remove(&item->props.metadata, NONCE_NAME);
+        take_nonce_out(&item->props);
     }
     for (struct entity *e = call->reply.entities; e; e = e->next) {
         entity_remove(e, NONCE_NAME);
@@ -443,7 +451,9 @@ void store_call_start(struct store_call *call, void (*done)(struct store_call *)
     s->started = world_now(call->store->world);
     call->req.deadline = instant_add(s->started, call->timeout);
     s->rule = lost_rule_of(&call->req);
-    if (s->rule == LOST_NONCE) {
+    if (s->rule == LOST_NONCE && call->req.nonce) {
+        snprintf(s->nonce, sizeof s->nonce, "%s", call->req.nonce);
+    } else if (s->rule == LOST_NONCE) {
         nonce_draw(&call->store->random, s->nonce);
     }
     const char *nonce = s->rule == LOST_NONCE ? s->nonce : NULL;

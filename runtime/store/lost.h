@@ -54,7 +54,6 @@
 #include "store/request.h"
 
 #define NONCE_NAME "synod_nonce"
-enum { NONCE_BYTES = 16, NONCE_TEXT = 2 * NONCE_BYTES + 1 };
 
 enum lost_rule {
     LOST_REPEAT,    /* repeating is harmless */

@@ -21,16 +21,6 @@ bool verb_writes(enum store_verb verb) {
     return VERBS[verb].writes;
 }
 
-const char *blob_type_word(enum blob_type type) {
-    static const char *const WORDS[] = {"block", "page", "append"};
-    return WORDS[type];
-}
-
-const char *lease_state_word(enum lease_state state) {
-    static const char *const WORDS[] = {"available", "leased", "expired", "breaking", "broken"};
-    return WORDS[state];
-}
-
 const char *request_phrase(const struct store_request *req) {
     static const char *const OF_BLOB[] = {
         "acquire the lease of the blob", "renew the lease of the blob",
@@ -62,19 +52,6 @@ void request_init(struct store_request *req, enum store_verb verb) {
     req->count = UNSET;
     req->deadline = NEVER;
     req->try_ns = NEVER;
-}
-
-void props_init(struct store_props *props) {
-    memset(props, 0, sizeof *props);
-    props->last_modified = UNSET;
-    props->length = UNSET;
-    props->block_count = UNSET;
-    props->append_offset = UNSET;
-    pairs_init(&props->metadata);
-}
-
-void props_release(struct store_props *props) {
-    pairs_release(&props->metadata);
 }
 
 static void reply_forget(struct store_reply *reply) {

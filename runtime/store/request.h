@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/instant.h"
-#include "base/pairs.h"
+#include "store/props.h"
 
 /* X(enum, the service's name for it (meter), what a person would call it (errors), writes?) */
 #define STORE_VERB_LIST(X)                                                                         \
@@ -97,14 +97,7 @@ struct batch_operation {
     const char *if_match;        /* as below */
 };
 
-enum blob_type { BLOB_BLOCK, BLOB_PAGE, BLOB_APPEND };
 enum lease_action { LEASE_ACQUIRE, LEASE_RENEW, LEASE_CHANGE, LEASE_RELEASE, LEASE_BREAK };
-enum lease_state { LEASE_AVAILABLE, LEASE_LEASED, LEASE_EXPIRED, LEASE_BREAKING, LEASE_BROKEN };
-
-const char *blob_type_word(enum blob_type type);      /* "block", "page", "append" */
-const char *lease_state_word(enum lease_state state); /* "available", ... */
-
-#define UNSET INT64_MIN /* an optional number that was not given */
 
 /* The conditional headers of the service. */
 struct store_conditions {
@@ -159,6 +152,10 @@ struct store_request {
     const char *receipt;
     bool once; /* put: not repeated when its answer was lost */
 
+    /* A conditional write of a blob or container: its nonce, when who asks settles lost answers itself; NULL:
+     * the client draws one. */
+    const char *nonce;
+
     /* tables; a write's entity has the keys, and when.if_match is its condition: replace, merge and
      * delete need one, which may be "*" */
     const char *partition; /* get, query; NULL: any */
@@ -174,24 +171,6 @@ struct store_request {
     int64_t deadline; /* boot-time ns: not a moment later */
     int64_t try_ns;   /* one attempt may take this long */
     int retries;      /* further attempts after the first */
-};
-
-struct store_props {
-    char etag[80];         /* with its quotes, as it is sent back in conditions */
-    int64_t last_modified; /* date in ns, whole seconds; UNSET when not told */
-    int64_t length;        /* bytes; UNSET when not told */
-    enum blob_type type;
-    bool has_type;
-    bool has_lease; /* the three below were told */
-    enum lease_state lease_state;
-    bool locked;           /* lease_status */
-    int lease_duration;    /* 0 absent, 1 fixed, -1 infinite */
-    char copy_status[16];  /* of a copy that is not done: "pending", "aborted", "failed"; else "" */
-    int64_t block_count;   /* append blobs: committed blocks; UNSET otherwise */
-    int64_t append_offset; /* where the append landed; UNSET otherwise */
-    char content_type[128];
-    bool has_metadata;
-    struct pairs metadata; /* without the client's own nonce */
 };
 
 /* An item of a list: a container, blob or queue. */
@@ -240,8 +219,6 @@ void reply_init(struct store_reply *reply);
 void reply_clear(struct store_reply *reply); /* ready for another attempt */
 void reply_release(struct store_reply *reply);
 void reply_move(struct store_reply *to, struct store_reply *from); /* `from` is clear after */
-void props_init(struct store_props *props);
-void props_release(struct store_props *props);
 /* Appends an item with initialised props to the reply's list, in order. NULL: no memory. */
 struct store_item *reply_add_item(struct store_reply *reply, const char *name, size_t name_len);
 /* The same for a message, of which nothing is told yet. */

@@ -108,7 +108,8 @@ end
 function steps.rules()
   local self = setmetatable({ folder = sh.folder() }, rules_type)
   must(COMPILE .. "-c spec/support/lease_rules.c -o $DIR/main.o && " .. COMPILE
-    .. "-c runtime/store/request.c -o $DIR/request.o && for f in runtime/base/*.c; do " .. COMPILE
+    .. "-c runtime/store/request.c -o $DIR/request.o && " .. COMPILE
+    .. "-c runtime/store/props.c -o $DIR/props.o && for f in runtime/base/*.c; do " .. COMPILE
     .. "-c $f -o $DIR/base-$(basename $f .c).o || exit 1; done", { dir = self.folder.path })
   return self
 end
