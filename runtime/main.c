@@ -1,5 +1,6 @@
 /* main.c -- the program: makes a Lua state, a vm and the real world, and runs the command in them.
  *
+ *     a leash (lease/leash.h) is none of this: it knows no Lua
  *     hide_secrets -> prepare (libraries, built-in modules, the command dispatcher)
  *                  -> vm_run(dispatcher, arguments) -> say what went wrong -> _exit
  *
@@ -19,14 +20,20 @@
 #include "base/alloc.h"
 #include "bind/bind.h"
 #include "bind/output.h"
+#include "lease/leash.h"
 #include "library.h"
 #include "vm/vm.h"
 #include "world/world.h"
 
 enum {
     EXIT_FAILED = 1,
+    EXIT_WRONG_USE = 2,
     PATH_LENGTH_MAX = 4096,
 };
+
+/* See lease/leash.c. */
+extern const char synod_is_the_program[];
+const char synod_is_the_program[] = "synod";
 
 struct program {
     int argc;
@@ -290,6 +297,13 @@ static _Noreturn void leave(lua_State *L, struct program *p, int exit_code) {
 }
 
 int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], LEASH_ARGUMENT) == 0) {
+        leash_main(argc, argv);
+        fputs("synod: " LEASH_ARGUMENT " is how synod starts itself beside a command; "
+              "'synod help lock' explains how to run one\n",
+              stderr);
+        return EXIT_WRONG_USE;
+    }
     struct program program = {.argc = argc, .argv = take_arguments(argc, argv)};
     const char *dir = getenv("SYNOD_LUA_DIR");
     program.lua_dir = dir && *dir ? dir : NULL;

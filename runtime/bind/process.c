@@ -1,8 +1,10 @@
 /* process.c -- world/process.h as core.process_spawn and its userdata.
  *
  *     core.process_spawn{file = , args = {argv0, ...}, env = {"NAME=value", ...}, directory = ,
- *                        stdin = "pipe"|"null"|"inherit", stdout = , stderr = , passed = {fd, ...}, foreground = , guarded = }
- *         -> process, or nil, err
+ *                        stdin = "pipe"|"null"|"inherit", stdout = , stderr = , passed = {fd, ...}, foreground = , guarded = ,
+ *                        leash = , soft = , hard = , terminal = }
+ *         -> process, or nil, err; with a leash it has a parent of its own (lease/leash.h)
+ *     process:move(soft, hard) -> whether it was told     the deadlines of a leash, as of core.instant()
  *     process:wait([seconds]) -> "exited", code | "killed", signal | nil, err (not run) | "running"
  *     process:read("stdout"|"stderr") -> bytes ("": ask again) | nil (the end)
  *     process:write(data, from) -> bytes taken | nil (it reads no more)
@@ -18,6 +20,7 @@
 
 #include "base/alloc.h"
 #include "bind/bind.h"
+#include "lease/leash.h"
 #include "world/process.h"
 
 #define PROCESS_TYPE "synod.process"
@@ -38,6 +41,7 @@ struct stream_wait {
 
 struct lua_process {
     struct process process;
+    struct leash leash; /* off: the command is our own child */
     struct vm *vm;
     struct vm_resource resource;
     bool open;
@@ -71,7 +75,7 @@ static void process_close(struct lua_process *lp) {
     lp->open = false;
     vm_forget(lp->vm, &lp->resource);
     alarm_clear(lp->process.world, &lp->patience);
-    process_release(&lp->process);
+    leash_release(&lp->leash, &lp->process);
     wake(&lp->waiter);
     for (int i = 0; i < PROCESS_STREAMS; i++) {
         wake(&lp->streams[i].task);
@@ -147,6 +151,7 @@ static struct lua_process *push_process(lua_State *L, struct vm *vm) {
     lp->resource.close = resource_close;
     lp->patience.ring = patience_ended;
     process_init(&lp->process, vm_world(vm), process_ended);
+    leash_init(&lp->leash, vm_world(vm));
     for (int i = 0; i < PROCESS_STREAMS; i++) {
         lp->streams[i].owner = lp;
         lp->streams[i].stream = i;
@@ -159,6 +164,26 @@ static int fail_errno(lua_State *L, enum err code, int error, const char *what, 
     struct error e;
     error_set(&e, code, "%s: %s", what, strerror(error));
     return bind_fail(L, &e, "exec", name);
+}
+
+static int64_t opt_instant(lua_State *L, const char *field) {
+    lua_getfield(L, 1, field);
+    int64_t at = luaL_optinteger(L, -1, NEVER);
+    lua_pop(L, 1);
+    return at;
+}
+
+/* A command takes no virtual time, so no virtual deadline is its own. */
+static int start(lua_State *L, struct lua_process *lp, const struct process_options *o) {
+    if (!bind_opt_boolean_field(L, 1, "leash", false) || world_is_virtual(vm_world(lp->vm))) {
+        return process_start(&lp->process, o);
+    }
+    struct leash_times times = {
+        .soft = opt_instant(L, "soft"),
+        .hard = opt_instant(L, "hard"),
+        .terminal = bind_opt_boolean_field(L, 1, "terminal", false),
+    };
+    return leash_start(&lp->leash, &lp->process, o, &times);
 }
 
 static int l_process_spawn(lua_State *L) {
@@ -181,7 +206,7 @@ static int l_process_spawn(lua_State *L) {
     struct lua_process *lp = push_process(L, vm);
     copy_text(lp->file, sizeof lp->file, o.file);
     copy_text(lp->directory, sizeof lp->directory, o.directory ? o.directory : "");
-    int rc = process_start(&lp->process, &o);
+    int rc = start(L, lp, &o);
     if (rc != 0) {
         return fail_errno(L, ERR_COMMAND_NOT_RUN, -rc, "no process could be made", lp->file);
     }
@@ -195,6 +220,9 @@ static int l_process_spawn(lua_State *L) {
 static void process_ended(struct process *p) {
     struct lua_process *lp = container_of(p, struct lua_process, process);
     alarm_clear(p->world, &lp->patience);
+    if (leash_is_on(&lp->leash)) {
+        leash_judge(&lp->leash, p);
+    }
     wake(&lp->waiter);
 }
 
@@ -367,8 +395,22 @@ static int l_process_shut(lua_State *L) {
 }
 
 static int l_process_kill(lua_State *L) {
-    process_kill(&check_process(L)->process, (int)luaL_optinteger(L, 2, SIGTERM));
+    struct lua_process *lp = check_process(L);
+    int signal = (int)luaL_optinteger(L, 2, SIGTERM);
+    if (leash_is_on(&lp->leash)) {
+        leash_signal(&lp->leash, signal);
+    } else {
+        process_kill(&lp->process, signal);
+    }
     return 0;
+}
+
+static int l_process_move(lua_State *L) {
+    struct lua_process *lp = check_process(L);
+    int64_t soft = luaL_checkinteger(L, 2);
+    int64_t hard = luaL_checkinteger(L, 3);
+    lua_pushboolean(L, leash_is_on(&lp->leash) && leash_move(&lp->leash, soft, hard));
+    return 1;
 }
 
 static int l_process_pid(lua_State *L) {
@@ -386,11 +428,8 @@ void bind_process(lua_State *L, struct vm *vm) {
         {"wait", l_process_wait},   /* waits */
         {"read", l_process_read},   /* waits */
         {"write", l_process_write}, /* waits */
-        {"shut", l_process_shut},
-        {"kill", l_process_kill},
-        {"pid", l_process_pid},
-        {"close", l_process_close},
-        {NULL, NULL},
+        {"shut", l_process_shut},   {"kill", l_process_kill},   {"move", l_process_move},
+        {"pid", l_process_pid},     {"close", l_process_close}, {NULL, NULL},
     };
     static const luaL_Reg metamethods[] = {
         {"__gc", l_process_close},

@@ -21,13 +21,13 @@
 
 #include "base/alloc.h"
 #include "base/descriptor.h"
+#include "world/child.h"
 
 enum {
     FD_FIRST = 3, /* below are the standard streams */
     NO_FD = -1,
     EXIT_NOT_RUN = 127,
     GUARD_SIGNAL = SIGUSR1,
-    CLOSE_RANGE_TO_CLOEXEC = 4, /* CLOSE_RANGE_CLOEXEC of <linux/close_range.h>, Linux 5.11 */
 };
 
 /* What the child writes into the report when it cannot become the program. */
@@ -71,25 +71,8 @@ static _Noreturn void child_fail(const struct launch *l, int error, int in_direc
     _exit(n == (ssize_t)sizeof r ? EXIT_NOT_RUN : EXIT_NOT_RUN - 1);
 }
 
-static void child_reset_signals(void) {
-    struct sigaction fallback;
-    memset(&fallback, 0, sizeof fallback);
-    fallback.sa_handler = SIG_DFL;
-    for (int s = 1; s < NSIG; s++) {
-        sigaction(s, &fallback, NULL); /* refused for KILL and STOP: they have no other */
-    }
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 static void child_close_others(const struct launch *l) {
-    if (syscall(SYS_close_range, FD_FIRST, ~0U, CLOSE_RANGE_TO_CLOEXEC) != 0) {
-        long most = sysconf(_SC_OPEN_MAX);
-        for (int fd = FD_FIRST; fd < most; fd++) {
-            fcntl(fd, F_SETFD, FD_CLOEXEC);
-        }
-    }
+    child_close_on_exec(FD_FIRST);
     for (size_t i = 0; i < l->options->passed_count; i++) {
         fcntl(l->options->passed[i], F_SETFD, 0);
     }
@@ -119,7 +102,7 @@ static _Noreturn void child_run(const struct launch *l) {
             child_fail(l, errno, 0);
         }
     }
-    child_reset_signals();
+    child_signals_reset();
     child_close_others(l);
     const struct process_options *o = l->options;
     if (o->directory && chdir(o->directory) != 0) {
@@ -128,20 +111,14 @@ static _Noreturn void child_run(const struct launch *l) {
     if (o->environ) {
         environ = (char **)o->environ; /* execvp looks for PATH in it */
     }
+    if (o->entry) {
+        o->entry(o->entry_arg);
+    }
     execvp(o->file, o->argv);
     child_fail(l, errno, 0);
 }
 
 /* ---- the guard: a child that ends its group when we have ended ---- */
-
-static void close_all(void) {
-    if (syscall(SYS_close_range, 0, ~0U, 0) != 0) {
-        long most = sysconf(_SC_OPEN_MAX);
-        for (int fd = 0; fd < most; fd++) {
-            close(fd);
-        }
-    }
-}
 
 /* All signals are blocked, so that one for the group does not end it. */
 static _Noreturn void guard_run(pid_t group, pid_t parent) {
@@ -152,7 +129,8 @@ static _Noreturn void guard_run(pid_t group, pid_t parent) {
         _exit(EXIT_NOT_RUN); /* the group has ended already */
     }
     prctl(PR_SET_PDEATHSIG, GUARD_SIGNAL);
-    close_all(); /* above all the pipes of the command, whose ends somebody waits for */
+    child_close_but(NULL,
+                    0); /* above all the pipes of the command, whose ends somebody waits for */
     while (getppid() == parent) {
         sigwaitinfo(&due, NULL);
     }
@@ -325,7 +303,7 @@ bool process_is_running(const struct process *p) {
     return p->pid != 0;
 }
 
-static bool process_await_end(struct process *p) {
+bool process_await_end(struct process *p) {
     if (p->pidfd == NO_FD) {
         return true;
     }

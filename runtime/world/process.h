@@ -45,6 +45,10 @@ struct process_options {
     size_t passed_count;
     bool foreground; /* on a terminal that is ours its group becomes the one that Ctrl-C reaches */
     bool guarded;    /* what it starts ends with us too, not only the child itself */
+    /* Runs in the child in place of the file, and must not return. A copy of this process, whose other threads are
+     * gone: nothing that takes a lock. */
+    void (*entry)(void *arg);
+    void *entry_arg;
 };
 
 enum process_result { PROCESS_EXITED, PROCESS_KILLED, PROCESS_NOT_RUN };
@@ -73,6 +77,8 @@ int process_start(struct process *p, const struct process_options *options);
 /* Sends a signal to the child's whole group; no effect once its end was seen. */
 void process_kill(struct process *p, int signal);
 bool process_is_running(const struct process *p);
+/* Waits here, at most PROCESS_REAP_MS, until it has ended; `ended` has not run then. False: it has not. */
+bool process_await_end(struct process *p);
 /* Kills the group if it is still there, waits for its end (at most PROCESS_REAP_MS) without calling
  * `ended`, closes everything. May be called twice, and after a failed start. */
 void process_release(struct process *p);

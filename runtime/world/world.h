@@ -33,6 +33,8 @@ bool world_is_virtual(const struct world *w);
 
 /* Nanoseconds of the boot-time clock: for every deadline and every duration. */
 int64_t world_now(struct world *w);
+/* The same of the real clock, for a process that has no world. */
+int64_t clock_boottime(void);
 /* Nanoseconds since 1970-01-01 UTC: for what people and stores read. */
 int64_t world_wall(struct world *w);
 /* Unpredictable bytes: ids, nonces, jitter. */
