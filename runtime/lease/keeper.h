@@ -38,6 +38,7 @@
 
 #include "base/error.h"
 #include "lease/mark.h"
+#include "lease/timing.h"
 #include "store/client.h"
 
 struct keeper;
@@ -63,11 +64,11 @@ struct keeper_errands {
 struct keeper_options {
     struct store *store;
     const char *container, *name; /* name NULL: the container's own lease (no fence, no `make`) */
-    int64_t ttl; /* ns: 15..60 whole seconds: the service's lease; 0.5 s to below 15 s: a record */
-    const char *id; /* propose this one, once; NULL: a random one for each series */
-    bool fence;     /* raise the fence before holding. A record always does */
-    bool keep;      /* renew in the background; false: it is over when its time is */
-    bool make;      /* create container and blob (create-only) when they are absent */
+    struct lease_timing timing;   /* its ttl says which kind: the service's lease, or a record */
+    const char *id;               /* propose this one, once; NULL: a random one for each series */
+    bool fence;                   /* raise the fence before holding. A record always does */
+    bool keep;                    /* renew in the background; false: it is over when its time is */
+    bool make;                    /* create container and blob (create-only) when they are absent */
     const char *holder, *host, *purpose; /* for the metadata; NULL: not told */
     int64_t pid;
     struct keeper_errands errands;
@@ -80,7 +81,7 @@ struct keeper_listener {
     struct keeper_listener *prev, *next; /* the keeper's */
 };
 
-/* NULL: no memory. The options' ttl must be in one of the two ranges. */
+/* NULL: no memory. */
 struct keeper *keeper_new(const struct keeper_options *options);
 /* Another one for the same place that knows what this one saw: to contend again, while this one holds or
  * has held. NULL: no memory. */
@@ -116,8 +117,10 @@ int64_t keeper_fence(const struct keeper *k); /* ours; 0: without */
 int64_t keeper_ttl(const struct keeper *k);   /* ns */
 /* The lease id ("" for a record): as good as the lease itself, never to be shown or stored. */
 const char *keeper_id(const struct keeper *k);
-/* The last try, release or change: ERR_OK, or why not; of a lost lease, how it was lost. */
+/* The last try, release or change: ERR_OK, or why not. */
 const struct error *keeper_error(const struct keeper *k);
+/* LeaseLost, and how; NULL: it was not lost. */
+const struct error *keeper_lost(const struct keeper *k);
 /* Who held it at the last look. */
 const struct mark *keeper_seen(const struct keeper *k);
 /* When the place may be free without anybody's doing, at the earliest (boot-time ns): a record is over when it

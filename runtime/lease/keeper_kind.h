@@ -19,8 +19,6 @@
 
 #include "base/pairs.h"
 #include "lease/keeper.h"
-#include "lease/mark.h"
-#include "lease/timing.h"
 #include "store/lease_rules.h"
 #include "world/world.h"
 
@@ -55,7 +53,7 @@ struct keeper_kind {
     enum keeper_verdict (*look)(struct keeper *k);
 };
 
-extern const struct keeper_kind KEEPER_SERVICE, KEEPER_RECORD;
+extern const struct keeper_kind KEEPER_SERVICE; /* keeper_service.c; a record's is KEEPER_RECORD */
 
 /* What was last seen of the blob, and since when it has been just so. */
 struct keeper_sight {
@@ -73,12 +71,11 @@ struct keeper {
     const struct keeper_kind *kind;
     struct keeper_options options; /* strings in `arena` */
     struct arena arena;
-    struct lease_timing timing;
     struct random random;
 
     /* what it saw: kept from try to try, and by successors */
     struct keeper_sight sight;
-    struct mark mark;   /* of sight.metadata, for people */
+    struct mark mark;   /* of sight.metadata */
     int64_t fence_seen; /* the highest fence seen so far */
     int64_t again;      /* see keeper_again */
 
@@ -86,14 +83,19 @@ struct keeper {
     enum keeper_state state;
     char id[LEASE_ID_TEXT];
     char next_id[LEASE_ID_TEXT]; /* CHANGE: the other's */
-    int64_t fence;               /* ours, once written; 0: none */
+    int64_t fence;               /* to be written, or ours; 0: none */
     int64_t soft, hard;
     int64_t renewals, confirmed;
-    struct error err;
+    bool taken;        /* TAKE is confirmed; not yet held */
+    bool maybe;        /* an attempt to take may have happened */
+    bool others;       /* the store has said that the lease is another's: nothing to release */
+    bool orphan;       /* nobody owns it: it frees itself when it has given back what it has */
+    void *record;      /* the record kind's own; freed with free */
+    struct error err;  /* of the last try, release or change */
+    struct error lost; /* how it was lost; code OK: it was not */
+    struct error last; /* the last answer that was no success */
     struct error
-        why;      /* set by `judge`, beside KEEPER_REFUSED; code OK: the call's own error stands */
-    bool others;  /* the store has said that the lease is another's: nothing to release */
-    void *record; /* the record kind's own; freed with free */
+        why; /* set by `judge` when the call's own error does not say it; code OK: it does */
 
     /* the step under way: the machine's, but `sent` and `doubt` are for `judge` and `ask` */
     enum keeper_step step;
@@ -101,8 +103,10 @@ struct keeper {
     int64_t sent;            /* the first-send instant of the attempt under way */
     bool doubt;              /* an earlier attempt of this step may have happened */
     int attempts;            /* of this step */
-    int64_t until;           /* the try ends */
+    int turns;               /* of this try, to look again */
+    int64_t until;           /* the try, release or change ends */
     int64_t rest;            /* the last back-off */
+    int64_t retry_after;     /* ns, as the last answer asked; UNSET */
     struct alarm next;       /* the next attempt: after a back-off, or a renewal */
     struct alarm stop;       /* the soft stop */
     enum keeper_step leave;  /* RELEASE or CHANGE: begins when the renewal under way has ended */
@@ -111,12 +115,40 @@ struct keeper {
     struct keeper_listener *listeners;
 };
 
+/* LOOK and the MAKE steps of every kind. `judge` takes what it finds into k->sight and k->mark. */
+struct store_call *keeper_ask_look(struct keeper *k, enum keeper_step step);
+enum keeper_verdict keeper_judge_look(struct keeper *k, enum keeper_step step,
+                                      struct store_call *call);
+/* k->mark is of a record that nobody may take yet: it has not been unchanged for its ttl. Sets k->again. */
+bool keeper_record_lives(struct keeper *k);
+/* Of a look: another holds it. Says who in k->why. */
+enum keeper_verdict keeper_others(struct keeper *k);
+/* The metadata with our own mark under this fence become the call's. False: no memory. */
+bool keeper_put_mark(struct keeper *k, struct store_call *call, const struct mark *mark);
+/* The mark of a new holder: who we are, since now, under the fence. */
+void keeper_own_mark(struct keeper *k, struct mark *mark, int64_t fence);
+
 /* A call for the keeper's blob or container, urgent; NULL: no memory. */
+
 struct store_call *keeper_call(struct keeper *k, enum store_verb verb);
-/* What an answer with no word of the store means for a write: DONE, DOUBT, AGAIN, or REFUSED for every other
- * refusal. */
+/* Takes a string, or NULL, into the call's arena. False: no memory. */
+bool keeper_copy(struct store_call *call, const char **field, const char *text);
+/* What an answer means for a write, whatever it is: DONE; DOUBT when none came on which one can rely; OTHERS when
+ * somebody else's lease is there; LOOK_AGAIN when the ETag is another, or the blob has gone; else REFUSED. */
 enum keeper_verdict keeper_plain_verdict(const struct store_call *call);
-/* Takes what a look, create or conditional write found or left there into k->sight and k->mark. */
-void keeper_take_sight(struct keeper *k, struct store_call *call);
+/* Takes the props that a look, create or write brought into k->sight and k->mark; `metadata` NULL: those of the
+ * props. */
+enum err keeper_take_sight(struct keeper *k, struct store_call *call, const struct pairs *metadata);
+
+/* ---- between keeper.c and keeper_step.c ---- */
+
+void keeper_step_begin(struct keeper *k, enum keeper_step step);
+void keeper_next_rang(struct alarm *a);
+void keeper_stop_rang(struct alarm *a);
+void keeper_lose(struct keeper *k);      /* HELD -> LOST; k->others, k->store and k->last say how */
+void keeper_give_back(struct keeper *k); /* of a try: what was taken, or may have been */
+void keeper_leave_answered(struct keeper *k, enum keeper_verdict verdict, const struct error *e);
+void keeper_tell(struct keeper *k);
+void keeper_finish(struct keeper *k, const struct error *e); /* calls `done`: touch nothing after */
 
 #endif

@@ -171,6 +171,7 @@ struct store_request {
     int64_t deadline; /* boot-time ns: not a moment later */
     int64_t try_ns;   /* one attempt may take this long */
     int retries;      /* further attempts after the first */
+    bool urgent;      /* does not stand in line behind what is not: a lease hangs on it */
 };
 
 /* An item of a list: a container, blob or queue. */

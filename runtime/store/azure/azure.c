@@ -100,6 +100,15 @@ static void on_answer(struct http_call *http) {
     finish(call);
 }
 
+/* Connections of their own, made when they are first needed: nothing that is on its way elsewhere, or waits
+ * there for its turn, holds up what is urgent. */
+static struct http *urgent_line(struct azure *az, struct error *err) {
+    if (!az->urgent) {
+        az->urgent = http_new(az->base.world, err);
+    }
+    return az->urgent;
+}
+
 static void send_now(struct azure_call *call) {
     struct azure *az = call->azure;
     struct attempt *a = call->attempt;
@@ -108,9 +117,14 @@ static void send_now(struct azure_call *call) {
         finish(call);
         return;
     }
+    struct http *line = a->req->urgent ? urgent_line(az, &a->reply->err) : az->http;
+    if (!line) {
+        finish(call);
+        return;
+    }
     call->http.deadline = a->deadline;
     call->http.done = on_answer;
-    http_start(az->http, &call->http);
+    http_start(line, &call->http);
 }
 
 static void on_token(struct token_wait *w) {
@@ -143,11 +157,13 @@ static void azure_send(struct transport *t, struct attempt *a) {
 }
 
 static void azure_drop(struct transport *t, struct attempt *a) {
-    struct azure *az = azure_of(t);
     struct azure_call *call = a->impl;
+    (void)t;
     if (call) {
         token_leave(&call->token);
-        http_abort(az->http, &call->http);
+        if (call->http.http) {
+            http_abort(call->http.http, &call->http);
+        }
         error_set(&a->reply->err, ERR_CANCELLED, NULL);
         finish(call);
     }
@@ -158,6 +174,9 @@ static void azure_free(struct transport *t) {
     token_source_free(az->tokens);
     az->tokens = NULL;
     http_free(az->http);
+    if (az->urgent) {
+        http_free(az->urgent);
+    }
     while (az->spare) {
         struct azure_call *call = az->spare;
         az->spare = call->next;

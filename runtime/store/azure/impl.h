@@ -27,6 +27,7 @@ struct azure {
     struct transport base;
     struct account account;
     struct http *http;
+    struct http *urgent; /* for what must not stand in line; NULL until the first such request */
     struct token_source *tokens; /* NULL: requests are proved by something else */
     struct xml *xml;             /* NULL until an answer in XML came */
     struct json *json;           /* NULL until an answer in JSON came */

@@ -36,8 +36,8 @@ struct db_thread {
 
     pthread_mutex_t mutex; /* for all below */
     pthread_cond_t work;
-    struct job_list waiting, answered;
-    int log_asked; /* pages of a log to be written back */
+    struct job_list urgent, waiting, answered; /* the urgent are taken first */
+    int log_asked;                             /* pages of a log to be written back */
     bool stopping;
 };
 
@@ -88,18 +88,23 @@ static bool job_writes(const struct db_job *job) {
     return verb_writes(job->own.req->verb);
 }
 
+static struct job_list *line_to_serve(struct db_thread *t) {
+    return t->urgent.first ? &t->urgent : &t->waiting;
+}
+
 /* As many writes as stand together at the head of the line, or one read. */
 static void take_turn(struct db_thread *t, struct turn *turn) {
     *turn = (struct turn){.count = 0};
     size_t bytes = 0;
-    while (turn->count < TOGETHER_MAX && t->waiting.first) {
-        struct db_job *job = t->waiting.first;
+    while (turn->count < TOGETHER_MAX && line_to_serve(t)->first) {
+        struct job_list *line = line_to_serve(t);
+        struct db_job *job = line->first;
         bytes += job->own.req->body_len;
         bool fits = job_writes(job) && bytes <= TOGETHER_BYTES_MAX;
         if (turn->count > 0 && !fits) {
             break;
         }
-        turn->jobs[turn->count++] = list_pop(&t->waiting);
+        turn->jobs[turn->count++] = list_pop(line);
         turn->writes = job_writes(job);
         if (!turn->writes) {
             break;
@@ -246,7 +251,7 @@ static void write_back(struct db_thread *t, int pages) {
 /* Sleeps until there is something to do; false: the end. */
 static bool next_turn(struct db_thread *t, struct turn *turn, int *log_pages) {
     pthread_mutex_lock(&t->mutex);
-    while (!t->waiting.first && !t->log_asked && !t->stopping) {
+    while (!line_to_serve(t)->first && !t->log_asked && !t->stopping) {
         pthread_cond_wait(&t->work, &t->mutex);
     }
     take_turn(t, turn);
@@ -289,6 +294,7 @@ struct db_thread *db_thread_new(struct world *w, const struct store_files *files
     t->wake = wake;
     t->relaxed = relaxed;
     t->boot_id = boot_id;
+    list_init(&t->urgent);
     list_init(&t->waiting);
     list_init(&t->answered);
     pthread_mutex_init(&t->mutex, NULL);
@@ -318,7 +324,7 @@ void db_thread_post(struct db_thread *t, struct attempt *a) {
     }
     t->under_way++;
     pthread_mutex_lock(&t->mutex);
-    list_push(&t->waiting, job);
+    list_push(a->req->urgent ? &t->urgent : &t->waiting, job);
     pthread_cond_signal(&t->work);
     pthread_mutex_unlock(&t->mutex);
 }
@@ -384,7 +390,7 @@ void db_thread_free(struct db_thread *t) {
     if (t->started) {
         stop(t);
     }
-    for (struct db_job *job; (job = list_pop(&t->waiting));) {
+    for (struct db_job *job; (job = list_pop(line_to_serve(t)));) {
         job_deliver(job);
     }
     db_thread_deliver(t);
