@@ -29,6 +29,15 @@ common.instance = {
 }
 
 ---@type cli.Option[]
+common.hints = {
+  {
+    name = "hints", value = "ADDRESS", kind = "address", env = "SYNOD_HINTS",
+    meaning = "listen there, as others can reach it, to tell them when to look; port 0: any",
+    default = "among the instances of one run only",
+  },
+}
+
+---@type cli.Option[]
 common.log = {
   {
     name = "log-format", value = "FORMAT", choices = { "text", "json" }, env = "SYNOD_LOG_FORMAT",

@@ -14,7 +14,7 @@ local options = {}
 ---@field name string         without the dashes
 ---@field short? string       one letter
 ---@field value? string       what the help calls the value; nil: a flag
----@field kind? "count"|"seconds"|"bytes"|"size"
+---@field kind? "count"|"seconds"|"bytes"|"size"|"address"
 ---@field choices? string[]
 ---@field env? string         the environment variable that is read when the option is absent
 ---@field meaning string
@@ -35,6 +35,11 @@ local kinds = {
     local digits, unit = text:match("^(%d+%.?%d*)([smh]?)$")
     if digits then return tonumber(digits) * ({ s = 1, m = 60, h = 3600 })[unit ~= "" and unit or "s"] end
     return nil, "a time such as 30, 1.5s or 10m"
+  end,
+  address = function(text)
+    local port = text:match("^[^:%[%]%s]*:(%d+)$") or text:match("^%[[%x:.]+%]:(%d+)$")
+    if port and tonumber(port) <= 65535 then return text end
+    return nil, "an address such as 10.0.0.5:7700, host:7700 or :0"
   end,
   bytes = function(text)
     local n = text:match("^%d+$") and math.tointeger(tonumber(text))

@@ -15,7 +15,7 @@ local run = {
       default = "an example",
     },
     { name = "fail-fast", meaning = "with -n: stop the others when one fails" },
-  }, common.store, common.instance, {
+  }, common.store, common.instance, common.hints, {
     {
       name = "memory-limit", value = "SIZE", kind = "size", env = "SYNOD_MEMORY_LIMIT",
       meaning = "what the script's data may take, such as 64M", default = "no limit",
@@ -71,6 +71,9 @@ local function problem_with(parsed)
   if parsed.n and parsed.n > 1 and parsed.store and parsed.store:find("^memory:") then
     return "--store memory: is for one instance: several share a file, leave --store out or give embedded:PATH"
   end
+  if parsed.n and parsed.n > 1 and parsed.hints and not parsed.hints:find(":0$") then
+    return "--hints with -n: the instances cannot all listen at one port; give port 0, as in --hints :0"
+  end
   if parsed.prices and not parsed.usage then return "--prices is for --usage: give that too" end
   if parsed.n and not is_file(parsed.args[1]) then
     return parsed.args[1] .. ": each instance reads the script itself, and this can be read only once; use a file"
@@ -118,6 +121,7 @@ function run.here(chunk, parsed, who)
   prepare_globals(args[1], args)
   require("synod").instance = who
   if parsed.store then require("synod.store").configure(parsed.store) end
+  if parsed.hints then require("synod.hints").configure(parsed.hints) end
   if parsed.pass_credentials then require("synod.exec").share_credentials(parsed.store) end
   if parsed.memory_limit then core.limit_memory(parsed.memory_limit) end
   chunk(table.unpack(args, 2))

@@ -6,6 +6,7 @@
 --
 -- Instances end with us in whatever way we end (the kernel kills them), and so do their own commands.
 
+local bonds = require "cli.bonds"
 local core = require "synod.core"
 
 local supervisor = {}
@@ -14,7 +15,7 @@ local LINE_MAX = 64 * 1024   -- bytes; a longer line is passed on in pieces
 local STOP_S = 32            -- after TERM, before KILL: an instance has 30 s for its own stop
 local DRAIN_ROUNDS = 10      -- how long a pipe that outlives the instance (a daemon holds it) is still read:
 local DRAIN_ROUND_S = 0.1    -- in all a second
-local DESCRIPTORS_EACH = 4   -- of an instance
+local DESCRIPTORS_EACH = 6   -- of an instance
 local DESCRIPTORS_OWN = 64
 local SIGTERM, SIGKILL = 15, 9
 local SIGNAL_NAMES = { [1] = "HUP", [2] = "INT", [3] = "QUIT", [4] = "ILL", [6] = "ABRT", [7] = "BUS", [8] = "FPE",
@@ -57,7 +58,7 @@ local function shared_settings(options)
     SYNOD_INSTANCES = tostring(options.n),
     SYNOD_DEPLOYMENT = options.deployment or require("synod.generation").new_of_one_run(),
     SYNOD_LOG_FORMAT = options.log_format, SYNOD_LOG_LEVEL = options.log_level,
-    SYNOD_STORE = options.store,
+    SYNOD_STORE = options.store, SYNOD_HINTS = options.hints,
     SYNOD_SUPERVISED = "1", -- its name stands before each line, and need not stand in it
   }, {}
   if options.memory_limit then vars.SYNOD_MEMORY_LIMIT = ("%dK"):format((options.memory_limit + 1023) // 1024) end
@@ -223,6 +224,7 @@ end
 
 function Supervisor:attend(member)
   local kind, number = self:patiently(member.process.wait, member.process)
+  self:patiently(self.bonds.part, self.bonds, member)
   local code = code_of(kind, number)
   if self.code == 0 and not self.ending then self.code = code end
   if code ~= 0 and self.options.fail_fast and not self.stopping then self:fail_fast(member) end
@@ -248,10 +250,12 @@ function Supervisor:start(ordinal, settings, passed)
   member.width = #("%s_IN_%d"):format(self.role, self.options.n - 1)
   settings.SYNOD_INSTANCE = member.id
   local err
+  passed = self.bonds:join(member, settings, passed)
   member.process, err = core.process_spawn {
     file = "/proc/self/exe", args = command(self.options), env = environment(settings), passed = passed,
     stdin = "null", stdout = "pipe", stderr = "pipe",
   }
+  self.bonds:joined(member)
   if not member.process then return nil, err end
   self.members[#self.members + 1] = member
   member.readers = {
@@ -293,7 +297,8 @@ function supervisor.run(options)
     return EXIT_FAILED
   end
   local self = setmetatable({
-    options = options, members = {}, code = 0, role = require("cli.instance").role_of(options.args[1]),
+    options = options, members = {}, code = 0, bonds = bonds.new(options),
+    role = require("cli.instance").role_of(options.args[1]),
   }, Supervisor)
   core.on_stop(function(signal)
     self:stop(signal)

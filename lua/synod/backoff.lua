@@ -15,6 +15,7 @@ local options = require "synod.options"
 local backoff = {}
 
 local MIN_S, MAX_S, FACTOR = 0.1, 5, 3
+local IDLE_S = 30 -- between looks while a hint stands
 local RECHECK_S = 5 -- between looks while the store says that nothing has changed
 local SPACE_MIN_S, SPACE_MAX_S = 0.001, 0.02 -- between looks for changes that turn out not to be the one waited for
 local CALM_MIN_S = 0.5 -- the first look for changes that are fewer than the awaited ones; then 1, 2, 4, ....
@@ -76,10 +77,12 @@ end
 ---@field container? string  there; nothing: any
 ---@field prefix? string     of the names that will change; nothing: any
 ---@field recheck? number    seconds between looks while the store tells of no change (5)
+---@field hint? synod.Hint    for a store that tells of none: who tells instead (synod.hints)
+---@field idle? number        seconds between looks while the hint stands (30)
 
 local POLL = {
   min = "positive", max = "positive", factor = "factor", jitter = "boolean", timeout = "seconds", store = "store",
-  container = "string", prefix = "string", recheck = "positive",
+  container = "string", prefix = "string", recheck = "positive", hint = "table", idle = "positive",
 }
 
 local function seconds_until(instant)
@@ -113,6 +116,13 @@ local function sleep_through(p, mark, target, looked, limit)
   return true
 end
 
+--- Those who are told again and again look at most so often.
+local function keep_apart(p, looked)
+  local left = seconds_until(earlier(after(looked, p.space), p.deadline))
+  if left > 0 then core.sleep(left) end
+  p.space = math.min(math.max(p.space * 2, SPACE_MIN_S), SPACE_MAX_S)
+end
+
 --- Waits where the store tells of changes: for one, or until it is time to look anyway.
 local function wait_told(p, mark, target, looked)
   local limit = earlier(after(looked, p.options.recheck), p.deadline)
@@ -120,13 +130,19 @@ local function wait_told(p, mark, target, looked)
     p.calm = math.min(p.calm * 2, p.options.recheck)
     return
   end
-  local left = seconds_until(earlier(after(looked, p.space), p.deadline))
-  if left > 0 then core.sleep(left) end
-  p.space = math.min(math.max(p.space * 2, SPACE_MIN_S), SPACE_MAX_S)
+  keep_apart(p, looked)
 end
 
-local function wait_untold(p)
-  core.sleep(math.max(0, seconds_until(earlier(after(core.instant(), p.pause:next()), p.deadline))))
+--- Waits where the store tells of nothing: for the time that is due, or until somebody says that it is worth a look.
+local function wait_untold(p, looked)
+  local hint = p.options.hint
+  local seconds = hint and hint:standing() and p.options.idle or p.pause:next()
+  local left = math.max(0, seconds_until(earlier(after(core.instant(), seconds), p.deadline)))
+  if not hint then return core.sleep(left) end
+  if hint:wait(left) then
+    p.pause:reset()
+    keep_apart(p, looked)
+  end
 end
 
 local function timed_out(o, last)
@@ -151,7 +167,7 @@ function backoff.poll(fn, given)
   if (o.container or o.prefix) and not o.store then
     options.refuse("backoff.poll: container and prefix say where to look for a change: name the store too")
   end
-  o.recheck = o.recheck or RECHECK_S
+  o.recheck, o.idle = o.recheck or RECHECK_S, o.idle or IDLE_S
   local p = { options = o, pause = make(o), space = 0, calm = CALM_MIN_S }
   p.deadline = o.timeout and after(core.instant(), o.timeout)
   while true do
@@ -163,7 +179,7 @@ function backoff.poll(fn, given)
       local target = math.type(results[2]) == "integer" and math.max(mark, results[2]) or mark
       wait_told(p, mark, target, core.instant())
     else
-      wait_untold(p)
+      wait_untold(p, core.instant())
     end
   end
 end

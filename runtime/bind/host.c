@@ -8,6 +8,8 @@
  *     core.descriptor_close(fd)
  *     core.report_new() -> a descriptor to which children that have it can add text
  *     core.report_add(fd, text), core.report_read(fd) -> all that was added
+ *     core.slots_new() -> a descriptor of numbered texts that a child keeps, and its parent can read when it has died
+ *     core.slot_write(fd, n, text), core.slots_read(fd) -> {[n] = text}     n from 1; "" takes it away
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +24,8 @@
 enum {
     SECRET_MAX = 16 * 1024,
     REPORT_MAX = 16 * 1024 * 1024, /* bytes of all that is read of a report */
+    SLOT_BYTES = 4096, /* a page: a write of it is done or not, whenever the writer is killed */
+    SLOTS_MAX = 16384,
 };
 
 static int l_environment(lua_State *L) {
@@ -131,19 +135,58 @@ static int l_report_read(lua_State *L) {
     return 1;
 }
 
+static int l_slots_new(lua_State *L) {
+    int fd = memfd_create("synod", MFD_CLOEXEC);
+    if (fd < 0) {
+        return luaL_error(L, "no slots can be made: %s", strerror(errno));
+    }
+    lua_pushinteger(L, fd);
+    return 1;
+}
+
+static int l_slot_write(lua_State *L) {
+    int fd = (int)luaL_checkinteger(L, 1);
+    lua_Integer n = luaL_checkinteger(L, 2);
+    size_t len;
+    const char *text = luaL_checklstring(L, 3, &len);
+    luaL_argcheck(L, n >= 1 && n <= SLOTS_MAX, 2, "no such slot");
+    luaL_argcheck(L, len < SLOT_BYTES, 3, "too long");
+    char slot[SLOT_BYTES] = {0};
+    memcpy(slot, text, len);
+    ssize_t written = pwrite(fd, slot, sizeof slot, (off_t)(n - 1) * SLOT_BYTES);
+    explicit_bzero(slot, sizeof slot);
+    if (written != SLOT_BYTES) {
+        return luaL_error(L, "a slot cannot be written: %s", strerror(errno));
+    }
+    return 0;
+}
+
+static int l_slots_read(lua_State *L) {
+    int fd = (int)luaL_checkinteger(L, 1);
+    char slot[SLOT_BYTES];
+    lua_newtable(L);
+    for (lua_Integer n = 1; n <= SLOTS_MAX; n++) {
+        if (pread(fd, slot, sizeof slot, (off_t)(n - 1) * SLOT_BYTES) != SLOT_BYTES) {
+            break;
+        }
+        if (slot[0] != '\0') {
+            lua_pushlstring(L, slot, strnlen(slot, sizeof slot));
+            lua_seti(L, -2, n);
+        }
+    }
+    explicit_bzero(slot, sizeof slot);
+    return 1;
+}
+
 void bind_host(lua_State *L, struct vm *vm) {
     static const luaL_Reg functions[] = {
-        {"environment", l_environment},
-        {"process_descriptors", l_process_descriptors},
-        {"process_secret", l_process_secret},
-        {"process_reveal", l_process_reveal},
-        {"report_new", l_report_new},
-        {"report_add", l_report_add},
-        {"report_read", l_report_read},
-        {"descriptor_close", l_descriptor_close},
-        {"host_name", l_host_name},
-        {"process_id", l_process_id},
-        {NULL, NULL},
+        {"environment", l_environment},       {"process_descriptors", l_process_descriptors},
+        {"process_secret", l_process_secret}, {"process_reveal", l_process_reveal},
+        {"report_new", l_report_new},         {"report_add", l_report_add},
+        {"report_read", l_report_read},       {"descriptor_close", l_descriptor_close},
+        {"slots_new", l_slots_new},           {"slot_write", l_slot_write},
+        {"slots_read", l_slots_read},         {"host_name", l_host_name},
+        {"process_id", l_process_id},         {NULL, NULL},
     };
     bind_functions(L, vm, functions);
 }
