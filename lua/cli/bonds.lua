@@ -35,7 +35,7 @@ end
 ---@param settings table<string, string|false>
 ---@param passed integer[]
 ---@return integer[] passed
-function Bonds:join(member, settings, passed)
+function Bonds.join(_, member, settings, passed)
   local all = table.move(passed, 1, #passed, 1, {})
   member.ledger = core.slots_new()
   settings.SYNOD_LEDGER_FD, all[#all + 1] = tostring(member.ledger), member.ledger

@@ -40,7 +40,7 @@ function board.new()
 end
 
 ---@return synod.Board.Member
-function Board:join()
+function Board.join()
   return { watching = {}, holding = {}, pending = {}, wake = core.event(), keys = 0 }
 end
 
