@@ -1,0 +1,386 @@
+-- consumer: gets messages of one or several queues and has handlers settle them.
+--
+-- Each queue is a lane with a task of its own that waits for messages there. A lane that wants to look takes its turn
+-- for free slots, and goes to the end of the line when it has had it: a busy queue does not starve the others. A
+-- message that was got has a task that keeps it and waits for its handler, of which `concurrency` run at once.
+
+local backoff = require "synod.backoff"
+local core = require "synod.core"
+local delivery = require "synod.delivery"
+local envelope = require "synod.envelope"
+local hints = require "synod.hints"
+local log = require "synod.log"
+
+local consumer = {}
+
+local DONE_MAX = 4096   -- ids remembered, to notice duplicates
+local REFUSED_S = 60    -- for which a message of a newer version is hidden
+local RATE_STEP_S, RATE_STEPS = 5, 12 -- the last minute
+
+---@class synod.Consumer.Lane
+---@field name string
+---@field queue synod.Queue
+---@field poison synod.Queue
+---@field place string  the queue's name among the hints
+---@field hint? synod.Hint  while it consumes: told of pushes
+---@field put_poison fun(self, text: string): synod.Message|nil, synod.Refusal
+
+---@class synod.Consumer
+---@field options synod.WorkQueue.Options
+---@field lanes synod.Consumer.Lane[]
+---@field fn function
+---@field counts table<string, integer>
+local Consumer = {}
+Consumer.__index = Consumer
+
+local function new_counts()
+  return { done = 0, failed = 0, poisoned = 0, returned = 0, lost = 0, superseded = 0, duplicates = 0, refused = 0 }
+end
+
+---@param options synod.WorkQueue.Options
+---@param lanes synod.Consumer.Lane[]
+---@param by string  who handles
+---@return synod.Consumer
+function consumer.new(options, lanes, by)
+  return setmetatable({
+    options = options, lanes = lanes, by = by, counts = new_counts(), done = {}, done_ring = {}, done_next = 1,
+    rates = {},
+  }, Consumer)
+end
+
+---------------------------------------------------------------- turns
+
+--- A line of tasks for a number of places; who came first has the next.
+local function line(places)
+  return { free = places, waiting = {} }
+end
+
+local function call_next(l)
+  if l.waiting[1] then l.waiting[1].event:set() end
+end
+
+local function leave_line(l, ticket)
+  for i, other in ipairs(l.waiting) do
+    if other == ticket then table.remove(l.waiting, i) break end
+  end
+  call_next(l)
+end
+
+--- Waits until `n` places are free, and takes its share of them; nothing once the line is closed.
+---@return integer taken
+local function take(l, n)
+  local share = n
+  if l.free < n or l.waiting[1] then
+    local ticket = { event = core.event() }
+    l.waiting[#l.waiting + 1] = ticket
+    local _ <close> = setmetatable({}, { __close = function() leave_line(l, ticket) end })
+    while not l.closed and (l.free < n or l.waiting[1] ~= ticket) do
+      ticket.event:wait()
+      ticket.event:clear()
+    end
+    share = math.max(1, math.min(n, l.free // #l.waiting))
+  end
+  if l.closed then return 0 end
+  l.free = l.free - share
+  return share
+end
+
+local function give(l, n)
+  l.free = l.free + n
+  call_next(l)
+end
+
+local function close_line(l)
+  l.closed = true
+  for _, ticket in ipairs(l.waiting) do ticket.event:set() end
+end
+
+---------------------------------------------------------------- what becomes of a message
+
+local function count(self, name)
+  self.counts[name] = self.counts[name] + 1
+end
+
+--- Done messages by steps of time.
+local function count_rate(self)
+  local step = math.floor(core.now() / RATE_STEP_S)
+  self.rates[step] = (self.rates[step] or 0) + 1
+  for old in next, self.rates do
+    if old <= step - RATE_STEPS then self.rates[old] = nil end
+  end
+end
+
+local function remember(self, id)
+  local old = self.done_ring[self.done_next]
+  if old then self.done[old] = nil end
+  self.done_ring[self.done_next], self.done[id] = id, true
+  self.done_next = self.done_next % DONE_MAX + 1
+end
+
+local function describe(d, err)
+  return { queue = d.lane.name, id = d.envelope and d.envelope.id or d.message.id, why = tostring(err) }
+end
+
+local function finish(self, d)
+  remember(self, d.envelope.id)
+  count(self, "done")
+  count_rate(self)
+  local gone, err, others = d:delete()
+  if gone then return end
+  if others then count(self, "superseded") end
+  log.debug("a message that is done could not be deleted", describe(d, err))
+end
+
+--- Seconds until the next attempt: `min`, then `factor` times more up to `max`, with jitter up to a quarter less.
+local function pause_after(retry, number)
+  local pause = retry.min
+  for _ = 2, number do
+    if pause >= retry.max then break end
+    pause = pause * retry.factor
+  end
+  pause = math.min(retry.max, pause)
+  if retry.jitter ~= false then pause = pause * (1 - core.random() / 4) end
+  return math.max(1, math.ceil(pause)) -- the service counts whole seconds
+end
+
+local function hide(self, d, seconds, word)
+  local hidden, err, others = d:hide(seconds)
+  if others then
+    count(self, "superseded")
+  elseif hidden then
+    count(self, word)
+  else
+    log.warn("a message could not be put back; it shows when its visibility is over", describe(d, err))
+  end
+end
+
+--- Out of the way, unless who asked to be told of it could not take it.
+local function poison(self, d, why)
+  if self.options.poisoned then
+    local ok, err = pcall(self.options.poisoned, d.handle, why)
+    if not ok then
+      log.warn("a message stays where it is: the function for poisoned messages failed", describe(d, err))
+      return hide(self, d, pause_after(self.options.retry, d.number), "failed")
+    end
+  end
+  local moved, err = d:poison()
+  if moved then
+    count(self, "poisoned")
+    log.warn("a message was moved to the poison queue", describe(d, why))
+  else
+    log.warn("a message could not be moved to the poison queue; it comes again", describe(d, err))
+  end
+end
+
+local function fail(self, d, why)
+  envelope.add_attempt(d.envelope, self.by, why)
+  if d.handle.rejected ~= nil or d.number >= self.options.max_attempts then
+    return poison(self, d, why)
+  end
+  hide(self, d, pause_after(self.options.retry, d.number), "failed")
+end
+
+--- Untouched: the attempt does not count.
+local function give_back(self, d, seconds)
+  envelope.add_attempt(d.envelope, self.by)
+  hide(self, d, seconds, "returned")
+end
+
+local function settle(self, d, ok, why)
+  if d.lost then
+    count(self, "lost")
+    log.warn("a message was lost while it was handled; another consumer has it, or will", describe(d, d.lost))
+  elseif d.handle.rejected ~= nil then
+    fail(self, d, d.handle.rejected)
+  elseif ok then
+    finish(self, d)
+  elseif d.returning then
+    give_back(self, d, 0)
+  else
+    fail(self, d, why)
+  end
+end
+
+--- Waits for its handler's turn and runs it. A drain or a loss may come first.
+local function handle(self, d)
+  local place = take(self.running, 1)
+  local _ <close> = setmetatable({}, { __close = function() give(self.running, place) end })
+  if d.lost or place == 0 then
+    d.returning = true
+    return false
+  end
+  self.handling[d] = true
+  local _ <close> = setmetatable({}, { __close = function() self.handling[d] = nil end })
+  return d:run(self.fn)
+end
+
+--- What needs no handler: true when it is settled.
+local function settle_unhandled(self, d)
+  local known, err = d:open()
+  if not known then
+    count(self, "refused")
+    log.warn("a message is left alone", describe(d, err))
+    d.message:update { visibility = REFUSED_S }
+    return true
+  end
+  local id = d.envelope.id
+  if self.done[id] then
+    count(self, "duplicates")
+    d:delete()
+    return true
+  end
+  if self.ids[id] then
+    count(self, "duplicates")
+    give_back(self, d, self.options.visibility)
+    return true
+  end
+  if d.number > self.options.max_attempts then
+    local last = d.envelope.attempts[#d.envelope.attempts]
+    local why = ("%d attempts, and no consumer lived to say how the last one ended"):format(d.number - 1)
+    if last and last.error then why = why .. "; the last error known: " .. last.error end
+    envelope.add_attempt(d.envelope, self.by, why)
+    poison(self, d, why)
+    return true
+  end
+end
+
+local function process(self, d)
+  local _ <close> = setmetatable({}, {
+    __close = function()
+      self.held[d] = nil
+      give(self.slots, 1)
+      if not next(self.held) then self.empty:set() end
+    end,
+  })
+  if settle_unhandled(self, d) then return end
+  local id = d.envelope.id
+  self.ids[id] = true
+  local _ <close> = setmetatable({}, { __close = function() self.ids[id] = nil end })
+  d:keep()
+  local ok, why
+  do
+    local _ <close> = setmetatable({}, { __close = function() d:release() end })
+    ok, why = handle(self, d)
+  end
+  settle(self, d, ok, why)
+end
+
+---------------------------------------------------------------- lanes
+
+--- Gets what its turn allows. True ends this wait of the lane.
+local function fetch(self, lane)
+  local reserved = take(self.slots, self.options.batch)
+  local _ <close> = setmetatable({}, { __close = function() give(self.slots, reserved) end })
+  local asked = core.instant()
+  local messages, err = lane.queue:get { n = reserved, visibility = self.options.visibility }
+  if not messages then
+    if err.code == "QueueNotFound" then
+      local made, why = lane.queue:create()
+      if made then return nil end
+      err = why
+    end
+    if err.retryable or err.code == "Timeout" then return nil, err end
+    self.failure = err
+    self.over:set()
+    return true
+  end
+  for _, message in ipairs(messages) do
+    local d = delivery.new(self, lane, message, asked)
+    reserved = reserved - 1
+    self.empty:clear()
+    self.held[d] = core.spawn(process, self, d)
+  end
+  return #messages > 0
+end
+
+local function watch(self, lane)
+  local o = self.options
+  local hint <close> = hints.on(o.store, lane.place)
+  lane.hint = hint
+  while not self.draining and not self.failure do
+    backoff.poll(function() return fetch(self, lane) end, {
+      store = o.store, container = lane.name, min = o.poll_min, max = o.poll_max, recheck = o.recheck, hint = hint,
+    })
+  end
+end
+
+local function begin(self, fn)
+  self.fn, self.draining, self.failure = fn, false, nil
+  self.slots = line(self.options.concurrency + self.options.batch - 1) -- a full page is got when there is room for it
+  self.running = line(self.options.concurrency)
+  self.held, self.handling, self.ids = {}, {}, {}
+  self.over, self.empty = core.event(), core.event()
+  self.empty:set()
+  self.watchers = {}
+  for i, lane in ipairs(self.lanes) do self.watchers[i] = core.spawn(watch, self, lane) end
+end
+
+--- No more messages are got, and no more handlers begin; what a get under way took is shown again.
+local function stop_watching(self)
+  self.draining = true
+  close_line(self.running)
+  for _, watcher in ipairs(self.watchers) do
+    while not watcher:ended() do
+      watcher:cancel("the work queue is drained")
+      watcher:join(1)
+    end
+  end
+end
+
+---@return boolean
+function Consumer:is_consuming()
+  return self.watchers ~= nil
+end
+
+--- Gets no more messages and waits for the handlers; those that run longer are stopped, and their messages shown again.
+---@param timeout number  seconds
+---@return boolean all  every handler ended by itself
+function Consumer:drain(timeout)
+  if not self.watchers then return true end
+  stop_watching(self)
+  local all = self.empty:wait(timeout) ~= nil
+  while next(self.held) do
+    for d in next, self.handling do d:interrupt() end
+    self.empty:wait(1)
+  end
+  self.over:set()
+  return all
+end
+
+--- Handles messages until it is drained, or until the store refuses for good.
+---@param fn fun(message: synod.WorkMessage)
+---@return true|nil, synod.Error? err
+function Consumer:run(fn)
+  begin(self, fn)
+  local _ <close> = setmetatable({}, {
+    __close = function()
+      self:drain(0)
+      self.watchers = nil
+    end,
+  })
+  self.over:wait()
+  if self.failure then return nil, self.failure end
+  return true
+end
+
+---------------------------------------------------------------- figures
+
+--- Messages that are held here: handled, or waiting for a handler.
+---@return integer
+function Consumer:in_flight()
+  local n = 0
+  for _ in next, self.held or {} do n = n + 1 end
+  return n
+end
+
+--- Messages done a second, over the last minute.
+---@return number
+function Consumer:rate()
+  local now, sum = math.floor(core.now() / RATE_STEP_S), 0
+  for step, n in next, self.rates do
+    if step > now - RATE_STEPS then sum = sum + n end
+  end
+  return sum / (RATE_STEP_S * RATE_STEPS)
+end
+
+return consumer

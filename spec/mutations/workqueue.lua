@@ -1,0 +1,66 @@
+-- Mistakes that a work queue could have, each a change of one line; spec/mutations_spec.lua makes them.
+
+local SPEC = "spec/workqueue_spec.lua"
+local DELIVERY, CONSUMER = "lua/synod/delivery.lua", "lua/synod/consumer.lua"
+
+return {
+  {
+    why = "a message is moved to the poison queue by deleting it first",
+    file = DELIVERY, spec = SPEC, from = [[if not put then return nil, err end
+  local gone]], to = [[local gone]],
+  },
+  {
+    why = "a handler runs on though its message is another's",
+    file = DELIVERY, spec = SPEC, from = [[if err then return lose(self, err) end]], to = [[if err then return end]],
+  },
+  {
+    why = "the visibility is not extended",
+    file = DELIVERY, spec = SPEC, from = [[      err = extend(self)]], to = [[      self.extend_at = self.ends]],
+  },
+  {
+    why = "the end of the visibility is counted from the answer, and without a margin",
+    file = DELIVERY, spec = SPEC, from = [[visibility - math.min(MARGIN_MAX_S, visibility / 10))]],
+    to = [[visibility + 10)]],
+  },
+  {
+    why = "a failed message waits for its visibility, not for its back-off",
+    file = CONSUMER, spec = SPEC, from = [[hide(self, d, pause_after(self.options.retry, d.number), "failed")
+end]], to = [[hide(self, d, self.options.visibility, "failed") end]],
+  },
+  {
+    why = "the back-off does not grow",
+    file = CONSUMER, spec = SPEC, from = [[pause = pause * retry.factor]], to = [[pause = pause + 0]],
+  },
+  {
+    why = "a message that fails for ever is tried for ever",
+    file = CONSUMER, spec = SPEC, from = [[or d.number >= self.options.max_attempts then]], to = [[then]],
+  },
+  {
+    why = "a message that kills its consumers is tried for ever",
+    file = CONSUMER, spec = SPEC, from = [[if d.number > self.options.max_attempts then]], to = [[if false then]],
+  },
+  {
+    why = "what was given back counts as an attempt",
+    file = DELIVERY, spec = SPEC, from = [[message.dequeue_count - envelope.returned(e))]],
+    to = [[message.dequeue_count)]],
+  },
+  {
+    why = "a duplicate of what is done is handled again",
+    file = CONSUMER, spec = SPEC, from = [[if self.done[id] then]], to = [[if self.done[{}] then]],
+  },
+  {
+    why = "the queue that was first has every place that becomes free",
+    file = CONSUMER, spec = SPEC, from = [[(l.free < n or l.waiting[1] ~= ticket)]],
+    to = [[(l.free < n or l.waiting[#l.waiting] ~= ticket)]],
+  },
+  {
+    why = "a message of a newer version is handled",
+    file = "lua/synod/envelope.lua", spec = SPEC, from = [[if value.v > LAYOUT then return nil, newer(value.v) end]],
+    to = [[]],
+  },
+  {
+    why = "a drain stops handlers at once",
+    file = CONSUMER, spec = SPEC, from = [[local all = self.empty:wait(timeout) ~= nil]],
+    to = [[local all = self.empty:wait(0) ~= nil]],
+  },
+}
