@@ -47,7 +47,7 @@ struct keeper *keeper_new(const struct keeper_options *options) {
     *o = *options;
     k->store = o->store;
     k->world = store_transport(o->store)->world;
-    k->kind = &KEEPER_SERVICE;
+    k->kind = lease_is_record(&o->timing) ? &KEEPER_RECORD : &KEEPER_SERVICE;
     k->again = NEVER;
     k->next.ring = keeper_next_rang;
     k->stop.ring = keeper_stop_rang;

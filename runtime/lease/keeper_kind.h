@@ -37,6 +37,7 @@ enum keeper_verdict {
     KEEPER_DONE,         /* confirmed. Of a look: it looks free */
     KEEPER_DOUBT,        /* it may have happened or not: try again */
     KEEPER_AGAIN,        /* it has not happened, and may next time: try again */
+    KEEPER_NEXT,         /* the step goes on at once, with another call */
     KEEPER_LOOK_AGAIN,   /* it has not happened, since what was seen is no longer so */
     KEEPER_OTHERS,       /* another holds it: k->mark, k->again */
     KEEPER_NO_CONTAINER, /* of a look or MAKE_BLOB */
@@ -45,15 +46,15 @@ enum keeper_verdict {
 };
 
 struct keeper_kind {
-    bool fences; /* has a FENCE step of its own when options.fence is set */
+    bool
+        fences; /* has a FENCE step of its own when options.fence is set; else TAKE raises it, always */
     /* A call that was not started, its timeout and retries left alone; NULL: no memory. */
     struct store_call *(*ask)(struct keeper *k, enum keeper_step step);
     enum keeper_verdict (*judge)(struct keeper *k, enum keeper_step step, struct store_call *call);
-    /* Of a look at a blob that is there, in k->props: DONE, OTHERS or REFUSED. */
-    enum keeper_verdict (*look)(struct keeper *k);
 };
 
-extern const struct keeper_kind KEEPER_SERVICE; /* keeper_service.c; a record's is KEEPER_RECORD */
+extern const struct keeper_kind KEEPER_SERVICE,
+    KEEPER_RECORD; /* keeper_service.c, keeper_record.c */
 
 /* What was last seen of the blob, and since when it has been just so. */
 struct keeper_sight {
@@ -119,9 +120,7 @@ struct keeper {
 struct store_call *keeper_ask_look(struct keeper *k, enum keeper_step step);
 enum keeper_verdict keeper_judge_look(struct keeper *k, enum keeper_step step,
                                       struct store_call *call);
-/* k->mark is of a record that nobody may take yet: it has not been unchanged for its ttl. Sets k->again. */
-bool keeper_record_lives(struct keeper *k);
-/* Of a look: another holds it. Says who in k->why. */
+/* Another holds it. Says who in k->why. */
 enum keeper_verdict keeper_others(struct keeper *k);
 /* The metadata with our own mark under this fence become the call's. False: no memory. */
 bool keeper_put_mark(struct keeper *k, struct store_call *call, const struct mark *mark);

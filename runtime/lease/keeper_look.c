@@ -57,7 +57,8 @@ enum err keeper_take_sight(struct keeper *k, struct store_call *call,
     return mark_read(&k->mark, &s->metadata, &k->why);
 }
 
-bool keeper_record_lives(struct keeper *k) {
+/* A record that nobody may take yet: it has not been unchanged for its ttl. Sets k->again. */
+static bool record_lives(struct keeper *k) {
     int64_t end = instant_add(k->sight.since, k->mark.ttl_ms * NS_PER_MS);
     k->again = NEVER;
     if (k->mark.ttl_ms == 0 || world_now(k->world) >= end) {
@@ -77,6 +78,25 @@ enum keeper_verdict keeper_others(struct keeper *k) {
         error_set(&k->why, ERR_LEASE_ALREADY_PRESENT, NULL);
     }
     return KEEPER_OTHERS;
+}
+
+/* Both kinds exclude each other. A record that has changed since the last look is somebody's, even where the
+ * service's lease is ours by now. */
+static enum keeper_verdict judge_place(struct keeper *k) {
+    bool foreign = k->sight.leased && !k->taken;
+    k->again = NEVER;
+    if (foreign || record_lives(k)) {
+        return keeper_others(k);
+    }
+    if (k->kind->fences && !k->options.fence) {
+        return KEEPER_DONE;
+    }
+    k->fence = mark_next_fence(&k->mark, k->fence_seen, k->sight.date, &k->why);
+    if (k->fence == 0) {
+        return KEEPER_REFUSED;
+    }
+    k->fence_seen = k->mark.fence > k->fence_seen ? k->mark.fence : k->fence_seen;
+    return KEEPER_DONE;
 }
 
 enum keeper_verdict keeper_judge_look(struct keeper *k, enum keeper_step step,
@@ -101,7 +121,7 @@ enum keeper_verdict keeper_judge_look(struct keeper *k, enum keeper_step step,
     if (step == KEEPER_MAKE_CONTAINER) {
         return KEEPER_DONE;
     }
-    return keeper_take_sight(k, call, NULL) == ERR_OK ? k->kind->look(k) : KEEPER_REFUSED;
+    return keeper_take_sight(k, call, NULL) == ERR_OK ? judge_place(k) : KEEPER_REFUSED;
 }
 
 /* ---- what is written ---- */

@@ -58,24 +58,6 @@ static struct store_call *service_ask(struct keeper *k, enum keeper_step step) {
     }
 }
 
-/* A record that has changed since the last look is somebody's, even where the lease is ours by now. */
-static enum keeper_verdict service_look(struct keeper *k) {
-    bool foreign = k->sight.leased && !k->taken;
-    k->again = NEVER;
-    if (foreign || keeper_record_lives(k)) {
-        return keeper_others(k);
-    }
-    if (!k->options.fence) {
-        return KEEPER_DONE;
-    }
-    k->fence = mark_next_fence(&k->mark, k->fence_seen, k->sight.date, &k->why);
-    if (k->fence == 0) {
-        return KEEPER_REFUSED;
-    }
-    k->fence_seen = k->mark.fence > k->fence_seen ? k->mark.fence : k->fence_seen;
-    return KEEPER_DONE;
-}
-
 /* Only what the store says of the lease ends it: any other refusal may pass before the soft stop does. */
 static enum keeper_verdict judge_renewal(enum keeper_verdict plain) {
     switch (plain) {
@@ -114,5 +96,4 @@ const struct keeper_kind KEEPER_SERVICE = {
     .fences = true,
     .ask = service_ask,
     .judge = service_judge,
-    .look = service_look,
 };

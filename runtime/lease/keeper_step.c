@@ -11,6 +11,7 @@ enum {
     TURNS_MAX = 16,   /* of one try, to look again */
     REST_MIN_MS = 50, /* between attempts to take: twice as long each time */
     REST_MAX_MS = 1000,
+    NEXT_MAX = 8, /* calls of a step that may follow each other at once */
 };
 
 /* ---- attempts ---- */
@@ -256,6 +257,7 @@ static void try_answered(struct keeper *k, enum keeper_verdict verdict, const st
         take_later(k, e);
         break;
     case KEEPER_AGAIN:
+    case KEEPER_NEXT:
         take_later(k, e);
         break;
     case KEEPER_LOOK_AGAIN:
@@ -292,8 +294,18 @@ void keeper_try(struct keeper *k, int64_t until, void (*done)(struct keeper *k),
     keeper_step_begin(k, KEEPER_LOOK);
 }
 
+static bool goes_on(const struct keeper *k) {
+    return k->attempts < NEXT_MAX && world_now(k->world) < step_limit(k) &&
+           (k->state == KEEPER_TRYING || k->state == KEEPER_HELD ||
+            (k->state == KEEPER_LEAVING && k->step == k->leave));
+}
+
 /* An answer, in whichever state it comes. What comes after the loss changes nothing. */
 static void answered(struct keeper *k, enum keeper_verdict verdict, const struct error *e) {
+    if (verdict == KEEPER_NEXT && goes_on(k)) {
+        attempt(k);
+        return;
+    }
     switch (k->state) {
     case KEEPER_TRYING:
         try_answered(k, verdict, e);
