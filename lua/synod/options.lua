@@ -21,6 +21,7 @@ local KINDS = {
   string = { function(v) return type(v) == "string" and v ~= "" end, "a string that is not empty" },
   boolean = { function(v) return type(v) == "boolean" end, "true or false" },
   table = { function(v) return type(v) == "table" end, "a table" },
+  any = { function() return true end, "anything" },
   callable = { function(v) return type(v) == "function" end, "a function" },
   store = { function(v) return type(v) == "table" or type(v) == "userdata" end, "a store" },
   seconds = { function(v) return is_number(v) and v >= 0 end, "a number of seconds, 0 or more" },
