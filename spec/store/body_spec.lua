@@ -278,6 +278,20 @@ local CASES = {
     t(a:get() == content(40))
   end, { "BlobNotFound 404", "ok", "BlobAlreadyExists 409", "1", "SourceConditionNotMet 412", "ConditionNotMet 412",
     "ok", "two", "LeaseIdMissing 412", "ok", "ok", "two", "1", "ok", true } },
+  { "a copy of any version, and of one that is named", function(t, c)
+    local a, b = c:blob "a", c:blob "b"
+    local etag = a:put("x").etag
+    t(b:copy_from(a, { source_if_match = "*" }))
+    t(b:copy_from(a, { source_if_match = etag }))
+  end, { "ok", "ok" } },
+  { "blocks for a leased blob of another type meet the type first", function(t, c)
+    local b = c:blob "b"
+    b:put("", { type = "append" })
+    local lease = assert(b:lease { duration = 60 })
+    t(write(b, content(20)))
+    t(write(b, content(20), { lease = lease.id }))
+    t(write(b, content(20), { if_none_match = "*" }))
+  end, { "InvalidBlobType 409", "InvalidBlobType 409", "InvalidBlobType 409" } },
   { "a copy onto another type", function(t, c)
     c:blob("a"):put "x"
     c:blob("b"):put("", { type = "append" })

@@ -115,6 +115,7 @@ enum condition_use { CONDITION_READ, CONDITION_WRITE };
 bool conditions_hold(struct answer *a, enum condition_use use, const struct row *row);
 enum { ETAG_TEXT = sizeof "\"0x8D0123456789ABC\"" }; /* the time and 20 bits fit until 2106 */
 void etag_text(int64_t etag, char out[ETAG_TEXT]);
+bool etag_matches(const char *tag, const struct row *row); /* "*" matches any */
 
 /* lease.c */
 enum lease_state lease_state_of(const struct row_lease *lease, const struct embedded_now *now);
