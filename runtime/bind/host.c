@@ -6,12 +6,19 @@
  *     core.process_reveal(fd) -> the text, or nil
  *     core.report_new() -> a descriptor to which children that have it can add text
  *     core.report_add(fd, text), core.report_read(fd) -> all that was added
+ *     core.file_target(path) -> where a new file would lie in its place, links followed; nil: a device, a
+ *                               pipe or a folder is there
+ *     core.file_replace(from, to) -> true | nil, why         `to` keeps its permissions if it is there
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bind/bind.h"
@@ -107,12 +114,35 @@ static int l_report_read(lua_State *L) {
     return 1;
 }
 
+static int l_file_target(lua_State *L) {
+    const char *path = luaL_checkstring(L, 1);
+    char real[PATH_MAX];
+    struct stat st;
+    if (!realpath(path, real)) { /* not there, or for a reason that who opens it will be told */
+        lua_pushvalue(L, 1);
+    } else if (stat(real, &st) == 0 && S_ISREG(st.st_mode)) {
+        lua_pushstring(L, real);
+    } else {
+        lua_pushnil(L);
+    }
+    return 1;
+}
+
+static int l_file_replace(lua_State *L) {
+    const char *from = luaL_checkstring(L, 1), *to = luaL_checkstring(L, 2);
+    struct stat st;
+    bool keeps = stat(to, &st) == 0;
+    bool ok = (!keeps || chmod(from, st.st_mode & 07777) == 0) && rename(from, to) == 0;
+    return luaL_fileresult(L, ok, NULL);
+}
+
 void bind_host(lua_State *L, struct vm *vm) {
     static const luaL_Reg functions[] = {
         {"environment", l_environment},       {"process_descriptors", l_process_descriptors},
         {"process_secret", l_process_secret}, {"process_reveal", l_process_reveal},
         {"report_new", l_report_new},         {"report_add", l_report_add},
-        {"report_read", l_report_read},       {NULL, NULL},
+        {"report_read", l_report_read},       {"file_target", l_file_target},
+        {"file_replace", l_file_replace},     {NULL, NULL},
     };
     bind_functions(L, vm, functions);
 }
