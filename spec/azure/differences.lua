@@ -130,6 +130,7 @@ return {
     call = "every call on a blob", state = "a condition fails, and the lease is not the one asked for",
     ours = "the lease comes first: 412",
     azurite = "the conditions come first",
+    spec = "spec/store/check_order_spec.lua", case = "each use of a blob",
     walk = { on = "blob", ours = "^Lease%a+ 412", azurite = "^[NCUMB]%a+ [34]%d+" },
   },
   {
