@@ -67,6 +67,8 @@ struct row_key blob_key(const struct answer *a);
 /* Give the record a new ETag and date, take the request's metadata into it. */
 void row_touch(struct answer *a, struct row *row);
 void row_take_metadata(struct answer *a, struct row *row);
+/* Keeps a new record with the request's metadata; `row` is what it is then. */
+bool row_make(struct answer *a, const struct row_key *key, struct row *row);
 
 /* What the reply tells of a record; a list item too. */
 void props_tell_version(struct store_props *props, const struct row *row);
