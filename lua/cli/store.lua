@@ -129,27 +129,37 @@ end
 
 -- get and put
 
-local function open_file(path, mode, purpose)
-  local file, problem = io.open(path, mode)
+local function open_file(path, mode, purpose, beside)
+  local file, problem = io.open(beside or path, mode)
   if not file then error(("cannot %s %s: %s"):format(purpose, path, problem:gsub("^.*: ", "")), 0) end
   return file
 end
 
---- Writes the pieces to a file, which is opened when the first one has come.
-local function write_file(path, pieces)
-  local piece = pieces()
-  local file <close> = open_file(path, "wb", "write")
+--- Writes the pieces to an open file.
+local function write_pieces(file, path, pieces, piece)
   local ok, problem = true, nil
   while piece and ok do
     ok, problem = file:write(piece)
-    local read
-    read, piece = pcall(pieces)
-    if not read then
-      io.stderr:write(("synod: %s is incomplete\n"):format(path))
-      error(piece, 0)
-    end
+    piece = pieces()
   end
   if ok then ok, problem = file:flush() end
+  if not ok then error(("cannot write %s: %s"):format(path, problem), 0) end
+end
+
+--- Writes the pieces to a file, once the first one has come. It is made beside the place that it takes when it is
+--- complete: a failure leaves there what was there. A device or pipe takes them as they come.
+local function write_file(path, pieces)
+  local piece, target = pieces(), core.file_target(path)
+  if not target then
+    local file <close> = open_file(path, "wb", "write")
+    write_pieces(file, path, pieces, piece)
+    return
+  end
+  local part = ("%s.%016x.part"):format(target, string.unpack("I8", core.random_bytes(8)))
+  local file <close> = open_file(path, "wb", "write", part)
+  local _ <close> = setmetatable({}, { __close = function() os.remove(part) end })
+  write_pieces(file, path, pieces, piece)
+  local ok, problem = core.file_replace(part, target)
   if not ok then error(("cannot write %s: %s"):format(path, problem), 0) end
 end
 

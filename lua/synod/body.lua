@@ -298,6 +298,10 @@ end
 ---@return synod.Props|nil props, synod.Error? err
 function methods:copy_from(source, options)
   options = check_options(options, COPY_OPTIONS)
+  if type(source) == "string" then
+    error("bad argument #1 to 'copy_from' (a blob of this store expected, got an address: name it by "
+      .. "store:container(NAME):blob(NAME); content from elsewhere is read there and put here)", 2)
+  end
   local props, err = head(source, pick(options, PATIENCE))
   if not props then return nil, err end
   local asked = pick(options, PATIENCE, CONDITIONS)

@@ -61,7 +61,6 @@ bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool abs
     X(edm)                                                                                         \
     X(queue)                                                                                       \
     X(table)                                                                                       \
-    X(table_query)                                                                                 \
     X(output)                                                                                      \
     X(log)                                                                                         \
     X(version)

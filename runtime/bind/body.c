@@ -71,7 +71,8 @@ static int l_blob_commit(lua_State *L) {
 static int l_blob_copy(lua_State *L) {
     struct vm *vm = task_enter_wait(L, "blob:copy_from");
     struct place *p = place_check(L, 1, BLOB_TYPE), *source = place_check(L, 2, BLOB_TYPE);
-    luaL_argcheck(L, source->store == p->store, 2, "the blob is in another store");
+    luaL_argcheck(L, source->store == p->store, 2,
+                  "the blob is in another store: read it there and put it here");
     struct store_call *call = place_call(L, p, VERB_BLOB_COPY);
     call_options(L, 3, COPY_OPTIONS, call);
     call->req.source_container = call_copy(L, call, source->container, strlen(source->container));

@@ -10,13 +10,19 @@
  *     core.report_add(fd, text), core.report_read(fd) -> all that was added
  *     core.slots_new() -> a descriptor of numbered texts that a child keeps, and its parent can read when it has died
  *     core.slot_write(fd, n, text), core.slots_read(fd) -> {[n] = text}     n from 1; "" takes it away
+ *     core.file_target(path) -> where a new file would lie in its place, links followed; nil: a device, a
+ *                               pipe or a folder is there
+ *     core.file_replace(from, to) -> true | nil, why         `to` keeps its permissions if it is there
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bind/bind.h"
@@ -178,6 +184,28 @@ static int l_slots_read(lua_State *L) {
     return 1;
 }
 
+static int l_file_target(lua_State *L) {
+    const char *path = luaL_checkstring(L, 1);
+    char real[PATH_MAX];
+    struct stat st;
+    if (!realpath(path, real)) { /* not there, or for a reason that who opens it will be told */
+        lua_pushvalue(L, 1);
+    } else if (stat(real, &st) == 0 && S_ISREG(st.st_mode)) {
+        lua_pushstring(L, real);
+    } else {
+        lua_pushnil(L);
+    }
+    return 1;
+}
+
+static int l_file_replace(lua_State *L) {
+    const char *from = luaL_checkstring(L, 1), *to = luaL_checkstring(L, 2);
+    struct stat st;
+    bool keeps = stat(to, &st) == 0;
+    bool ok = (!keeps || chmod(from, st.st_mode & 07777) == 0) && rename(from, to) == 0;
+    return luaL_fileresult(L, ok, NULL);
+}
+
 void bind_host(lua_State *L, struct vm *vm) {
     static const luaL_Reg functions[] = {
         {"environment", l_environment},       {"process_descriptors", l_process_descriptors},
@@ -186,7 +214,8 @@ void bind_host(lua_State *L, struct vm *vm) {
         {"report_read", l_report_read},       {"descriptor_close", l_descriptor_close},
         {"slots_new", l_slots_new},           {"slot_write", l_slot_write},
         {"slots_read", l_slots_read},         {"host_name", l_host_name},
-        {"process_id", l_process_id},         {NULL, NULL},
+        {"process_id", l_process_id},         {"file_target", l_file_target},
+        {"file_replace", l_file_replace},     {NULL, NULL},
     };
     bind_functions(L, vm, functions);
 }

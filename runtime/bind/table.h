@@ -28,14 +28,14 @@ const struct entity *check_entity(lua_State *L, int index, struct store_call *ca
 /* The key at `index`, copied; `what` is "partition" or "row". */
 const char *check_key(lua_State *L, int index, struct store_call *call, const char *what);
 
-/* ---- calls (table.c, table_query.c) ---- */
+/* ---- calls (table.c) ---- */
 
 /* Results of a finished call on a table: see call_run. */
 int push_table_results(lua_State *L, struct store_call *call);
 /* Pushes what the call was about: "members/group/row". */
 void push_table_target(lua_State *L, const struct store_request *req);
 
-/* table:query and store:tables: see table_query.c. */
+/* table:query and store:tables: see store_list.c. */
 int table_query(lua_State *L);
 int store_tables(lua_State *L);
 

@@ -106,6 +106,7 @@ static void inner_done(struct attempt *a) {
     struct crossing *c = container_of(a, struct crossing, inner);
     c->inside = false;
     c->outer->sent = a->sent || a->reply->err.code == ERR_OK;
+    c->outer->kept_back = a->kept_back;
     if (!c->fault || a->reply->err.code == ERR_CANCELLED) {
         crossing_end(c);
     } else if (c->fault->kind == FAULT_LOST_RESPONSE) {

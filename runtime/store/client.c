@@ -371,7 +371,7 @@ static void look_done(struct call_state *s) {
         rest(s, found);
         return;
     }
-    if (found->err.code == ERR_OK && lost_is_own(&s->call.req, s->nonce, found)) {
+    if (lost_is_own(&s->call.req, s->nonce, found)) {
         take_found(s);
     }
     finish(s); /* not ours: reply.err is still the refusal, and it stands */

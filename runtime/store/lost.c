@@ -110,7 +110,8 @@ enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e) {
         return e->status == 404 || e->code == ERR_CONTAINER_BEING_DELETED ||
                        e->code == ERR_TABLE_BEING_DELETED || e->code == ERR_QUEUE_BEING_DELETED
                    ? LOST_DONE
-                   : LOST_STANDS;
+               : e->code == ERR_CONDITION_NOT_MET ? LOST_LOOK /* so is an ETag of what is gone */
+                                                  : LOST_STANDS;
     case LOST_RELEASE:
         return e->status == 404 || e->code == ERR_LEASE_NOT_PRESENT_WITH_LEASE_OPERATION ||
                        e->code == ERR_LEASE_ID_MISMATCH_WITH_LEASE_OPERATION
@@ -153,7 +154,8 @@ static void look_at_entity(const struct store_request *req, struct store_request
 }
 
 void lost_look(const struct store_request *req, struct store_request *look) {
-    bool container = req->verb == VERB_CONTAINER_CREATE || req->verb == VERB_CONTAINER_SET_METADATA;
+    bool container = req->verb == VERB_CONTAINER_CREATE || req->verb == VERB_CONTAINER_DELETE ||
+                     req->verb == VERB_CONTAINER_SET_METADATA;
     request_init(look, container                       ? VERB_CONTAINER_HEAD
                        : req->verb == VERB_BLOB_APPEND ? VERB_BLOB_GET
                                                        : VERB_BLOB_HEAD);
@@ -173,6 +175,12 @@ void lost_look(const struct store_request *req, struct store_request *look) {
 
 bool lost_is_own(const struct store_request *req, const char *nonce,
                  const struct store_reply *found) {
+    if (req->verb == VERB_BLOB_DELETE || req->verb == VERB_CONTAINER_DELETE) {
+        return found->err.status == 404;
+    }
+    if (found->err.code != ERR_OK) {
+        return false;
+    }
     if (req->verb == VERB_BLOB_APPEND) {
         return found->body.len == req->body_len &&
                memcmp(buf_str(&found->body), req->body, req->body_len) == 0;

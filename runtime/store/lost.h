@@ -14,7 +14,9 @@
  *   block of an upload              yes        the refusal stands: repeating changes nothing
  *   commit of an upload             yes        as a put under a condition; InvalidBlockList too is looked
  *                                              into
- *   delete                          yes        404 (and ContainerBeingDeleted): it is done; else stands
+ *   delete                          yes        404 (and ContainerBeingDeleted): it is done. ConditionNotMet,
+ *                                              which an ETag of what is gone gives too, is looked into:
+ *                                              not there is done. Else the refusal stands
  *   append at a position            yes        AppendPositionConditionNotMet, ConditionNotMet: the bytes
  *                                              there are read back and compared; equal is success, else
  *                                              the refusal stands
@@ -80,7 +82,7 @@ bool lost_answer(const struct error *e, bool sent);
 enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e);
 /* The request that looks: filled in from `req`, whose strings it borrows. */
 void lost_look(const struct store_request *req, struct store_request *look);
-/* Is what the look found the doing of this call? */
+/* Is what the look found, a refusal too, the doing of this call? */
 bool lost_is_own(const struct store_request *req, const char *nonce,
                  const struct store_reply *found);
 

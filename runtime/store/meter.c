@@ -39,7 +39,9 @@ enum meter_outcome meter_outcome_of(const struct attempt *a) {
 }
 
 void meter_count(struct meter *m, const struct attempt *a) {
-    m->counts[a->req->verb][meter_outcome_of(a)]++;
+    if (!a->kept_back) {
+        m->counts[a->req->verb][meter_outcome_of(a)]++;
+    }
 }
 
 uint64_t meter_total(const struct meter *m, enum store_verb verb) {

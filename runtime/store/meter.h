@@ -1,7 +1,7 @@
 /* meter.h -- transactions counted by operation and by what came of them: what a service bills.
  *
  * One attempt is one transaction, whatever the call makes of it: a call that was repeated twice has three. It is
- * counted when it ends, once, in client.c.
+ * counted when it ends, once, in client.c. One that was kept back, for want of a token, is none.
  */
 #ifndef SYNOD_STORE_METER_H
 #define SYNOD_STORE_METER_H

@@ -18,6 +18,9 @@ struct attempt {
     bool sent; /* out: the request may have reached the store, so that when the answer
                                   is lost (ERR_TIMEOUT, ERR_UNREACHABLE, ERR_BAD_ANSWER, a 5xx) the
                                   write may have happened */
+    bool
+        kept_back; /* out: it ended before anything was asked of the store, such as while it waited for
+                       a token; no transaction */
     void (*done)(struct attempt *a); /* called once, on the world's thread */
     void *impl;                      /* the transport's */
 };

@@ -104,17 +104,19 @@ return {
   },
   -- what a random walk meets (spec/store/walk_spec.lua): patterns of both answers, and of the state of ours
   {
-    call = "PutBlob", state = "a lease id is given, the blob is absent",
+    call = "PutBlob, PutBlockList, CopyBlob", state = "a lease id is given, the blob is absent",
     ours = "412 LeaseNotPresentWithBlobOperation",
     azurite = "the blob is made, or its conditions come first",
-    walk = { on = "blob", method = "put", state = "^BlobNotFound", ours = "^LeaseNotPresentWithBlobOperation",
+    walk = { on = "blob", method = "put write copy_from", state = "^BlobNotFound",
+      ours = "^LeaseNotPresentWithBlobOperation",
       azurite = "", mend = true },
   },
   {
-    call = "PutBlob", state = "if_match = \"*\", the blob is absent",
+    call = "PutBlob, PutBlockList, CopyBlob", state = "if_match = \"*\", the blob is absent",
     ours = "412 ConditionNotMet",
     azurite = "the blob is made",
-    walk = { on = "blob", method = "put", state = "^BlobNotFound", ours = "^ConditionNotMet", azurite = "etag",
+    walk = { on = "blob", method = "put write copy_from", state = "^BlobNotFound", ours = "^ConditionNotMet",
+      azurite = "etag",
       mend = true },
   },
   {
@@ -128,13 +130,29 @@ return {
     call = "every call on a blob", state = "a condition fails, and the lease is not the one asked for",
     ours = "the lease comes first: 412",
     azurite = "the conditions come first",
+    spec = "spec/store/check_order_spec.lua", case = "each use of a blob",
     walk = { on = "blob", ours = "^Lease%a+ 412", azurite = "^[NCUMB]%a+ [34]%d+" },
+  },
+  {
+    call = "GetQueueMetadata", state = "messages have expired, and nobody has asked for messages since",
+    ours = "they are not counted",
+    azurite = "they are counted",
+    walk = { on = "queue", method = "count", ours = "^integer", azurite = "^integer" },
+  },
+  {
+    call = "LeaseBlob, DeleteBlob, SetBlobMetadata",
+    state = "the blob is absent, and blocks of it were sent and not committed",
+    ours = "BlobNotFound 404",
+    azurite = "as if it were there",
+    walk = { on = "blob", method = "lease break_lease delete set_metadata", state = "^BlobNotFound",
+      ours = "^BlobNotFound", azurite = "", mend = true },
   },
   {
     call = "GetBlob, GetBlobProperties", state = "if_none_match = \"*\", and another condition fails",
     ours = "UnsatisfiableCondition 400",
     azurite = "ConditionNotMet 412",
-    walk = { on = "blob", method = "get head", ours = "^UnsatisfiableCondition 400", azurite = "^ConditionNotMet 412" },
+    walk = { on = "blob", method = "get head read", ours = "^UnsatisfiableCondition 400",
+      azurite = "^ConditionNotMet 412" },
   },
   {
     call = "GetMessages", state = "more than one",
@@ -178,17 +196,20 @@ return {
     azurite = { "BlobNotFound 404", "ok", "BlobAlreadyExists 409", "1", "ConditionNotMet 412", "ConditionNotMet 412",
       "ok", "two", "LeaseIdMissing 412", "ok", "ok", "two", "1", "ok", true },
     spec = "spec/store/body_spec.lua", case = "a copy keeps to conditions and leases",
+    -- and it looks at the source before the target
+    walk = { on = "blob", method = "copy_from", ours = "^%u%a+ 4%d%d", azurite = "^ConditionNotMet 412" },
   },
   {
     call = "CopyBlob", state = "the target is of another type",
     ours = { "InvalidBlobType 409" },
     azurite = { "ok" },
     spec = "spec/store/body_spec.lua", case = "a copy onto another type",
+    walk = { on = "blob", method = "copy_from", ours = "^InvalidBlobType 409", azurite = "etag", mend = true },
   },
   {
     call = "GetBlob", state = "the range begins where the content ends",
     ours = "InvalidRange 416",
     azurite = "nothing, with success",
-    walk = { on = "blob", method = "get", ours = "^InvalidRange 416", azurite = "^string , {" },
+    walk = { on = "blob", method = "get read", ours = "^InvalidRange 416", azurite = "^[s{][t1][r=][^,]*, {" },
   },
 }

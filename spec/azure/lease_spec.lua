@@ -2,7 +2,7 @@
 
 local azurite = require "spec.support.azurite"
 local core = require "synod.core"
-local servers = require "spec.support.server"
+local fault_proxy = require "spec.support.fault_proxy"
 
 local A, B, C = "aaaaaaaa-0000-4000-8000-00000000000a", "bbbbbbbb-0000-4000-8000-00000000000b",
   "cccccccc-0000-4000-8000-00000000000c"
@@ -82,21 +82,22 @@ describe("the official client", function()
 end)
 
 describe("when answers are lost on the way", function()
-  local relay
-  setup(function() relay = servers.start("spec/support/relay.js", tostring(azurite.port())) end)
-  teardown(function() relay:stop() end)
+  local proxy
+  setup(function() proxy = fault_proxy.start() end)
+  teardown(function() proxy:stop() end)
 
-  --- A blob whose next lease call loses its first answer: the relay does so once for each path.
+  --- A blob whose next call loses its first answer.
   local function lossy(fn, prepare)
     local name = azurite.fresh "leases"
     core.main(function()
       local direct <close> = assert(core.open_store(azurite.connection_string()))
-      local store <close> = assert(core.open_store(azurite.string_for(relay.port)))
+      local store <close> = assert(core.open_store(proxy:connection_string()))
       assert(direct:container(name):create())
-      local straight = direct:container(name):blob "lost-lease"
+      local straight = direct:container(name):blob "lease"
       assert(straight:put "")
       if prepare then prepare(straight) end
-      fn(store:container(name):blob "lost-lease", straight, store)
+      proxy:plan(name .. "/lease", 1, "reset-answer")
+      fn(store:container(name):blob "lease", straight, store)
     end)
   end
 

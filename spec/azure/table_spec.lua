@@ -3,6 +3,7 @@
 local azurite = require "spec.support.azurite"
 local cjson = require "cjson"
 local core = require "synod.core"
+local fault_proxy = require "spec.support.fault_proxy"
 local servers = require "spec.support.server"
 
 describe("the official client", function()
@@ -103,43 +104,48 @@ describe("an account at an address without a path, as every one in the cloud has
 end)
 
 describe("when the first answer is lost on the way", function()
-  local relay
+  local proxy
 
-  setup(function() relay = servers.start("spec/support/relay.js", tostring(azurite.port "Table")) end)
-  teardown(function() relay:stop() end)
+  setup(function() proxy = fault_proxy.start() end)
+  teardown(function() proxy:stop() end)
 
+  --- Runs fn(table, store, lose); lose(): the next request for the table loses its answer.
   local function run(fn)
     return function()
       core.main(function()
-        local store <close> = assert(core.open_store(azurite.string_for(relay.port)))
-        local direct <close> = assert(core.open_store(azurite.connection_string()))
+        local store <close> = assert(core.open_store(proxy:connection_string()))
         local name = azurite.fresh("Lost", "")
-        assert(direct:table(name):create())
-        fn(store:table(name), store, direct:table(name))
+        assert(store:table(name):create())
+        fn(store:table(name), store, function() proxy:plan(name, 1, "reset-answer") end)
       end)
     end
   end
 
-  it("an insert has happened once, and is known to be ours", run(function(t, store)
+  it("an insert has happened once, and is known to be ours", run(function(t, store, lose)
+    lose()
     local written = assert(t:insert { partition = "p", row = "r", n = 1 })
     assert.equal(2, store:usage().InsertEntity)
     assert.equal(t:get("p", "r").etag, written.etag)
     assert.equal("EntityAlreadyExists", select(2, t:insert { partition = "p", row = "r", n = 1 }).code)
   end))
 
-  it("a conditional merge and replace have happened once", run(function(t, store, direct)
-    local first = assert(direct:insert { partition = "p", row = "r", n = 1 })
+  it("a conditional merge and replace have happened once", run(function(t, store, lose)
+    local first = assert(t:insert { partition = "p", row = "r", n = 1 })
+    lose()
     local second = assert(t:merge({ partition = "p", row = "r", n = 2 }, { if_match = first.etag }))
+    lose()
     local third = assert(t:replace({ partition = "p", row = "r", n = 3 }, { if_match = second.etag }))
-    assert.equal(direct:get("p", "r").etag, third.etag)
+    assert.equal(t:get("p", "r").etag, third.etag)
     assert.same({ 2, 2 }, { store:usage().MergeEntity, store:usage().UpdateEntity })
   end))
 
-  it("a delete has happened, an upsert happens again", run(function(t, _, direct)
-    assert(direct:insert { partition = "p", row = "r" })
+  it("a delete has happened, an upsert happens again", run(function(t, _, lose)
+    assert(t:insert { partition = "p", row = "r" })
+    lose()
     assert.is_true(t:delete("p", "r"))
+    lose()
     assert(t:upsert { partition = "p", row = "s", n = 1 })
-    assert.equal(1, direct:get("p", "s").n)
+    assert.equal(1, t:get("p", "s").n)
   end))
 end)
 

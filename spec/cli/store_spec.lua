@@ -212,6 +212,24 @@ describe("synod store", function()
     assert.equal("3000000\n", (run("$SYNOD store get flags/big | (sleep 0.2; wc -c)", folder)))
   end)
 
+  it("leaves a file as it was when a get fails in the middle, and none where none was", function()
+    local folder <close> = sh.folder()
+    run(CREATE .. "head -c 5000000 /dev/zero | $SYNOD store put flags/big", folder)
+    local output, code = run([[mkdir d && cd d && echo old >out && chmod 640 out && ln -s out link
+      for f in out link new; do (ulimit -f 6000; trap '' XFSZ; $SYNOD store get flags/big -o $f); echo $?; done
+      ls && cat out]], folder)
+    local failed = "synod: cannot write %s: File too large\n1\n"
+    assert.same({ failed:format("out") .. failed:format("link") .. failed:format("new") .. "link\nout\nold\n", 0 },
+      { output, code })
+    output = run([[cd d && $SYNOD store get flags/big -o link && $SYNOD store get flags/big -o new && ls &&
+      readlink link && stat -c "%a %s" out && mkfifo pipe && (wc -c <pipe &
+      $SYNOD store get flags/big -o pipe; wait) && $SYNOD store get flags/none -o none; ls;
+      $SYNOD store get flags/big -o nowhere/x; $SYNOD store get flags/big -o .]], folder)
+    assert.equal("link\nnew\nout\nout\n640 5000000\n5000000\nsynod: read the blob flags/none: the blob does not exist "
+      .. "(BlobNotFound, 404)\nlink\nnew\nout\npipe\nsynod: cannot write nowhere/x: No such file or directory\n"
+      .. "synod: cannot write .: Is a directory\n", output)
+  end)
+
   it("says that nobody answers, with exit code 3 and without the key", function()
     local key = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
     local output, code = run(([[$SYNOD store ls --timeout 1 --store ]]

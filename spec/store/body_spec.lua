@@ -278,6 +278,20 @@ local CASES = {
     t(a:get() == content(40))
   end, { "BlobNotFound 404", "ok", "BlobAlreadyExists 409", "1", "SourceConditionNotMet 412", "ConditionNotMet 412",
     "ok", "two", "LeaseIdMissing 412", "ok", "ok", "two", "1", "ok", true } },
+  { "a copy of any version, and of one that is named", function(t, c)
+    local a, b = c:blob "a", c:blob "b"
+    local etag = a:put("x").etag
+    t(b:copy_from(a, { source_if_match = "*" }))
+    t(b:copy_from(a, { source_if_match = etag }))
+  end, { "ok", "ok" } },
+  { "blocks for a leased blob of another type meet the type first", function(t, c)
+    local b = c:blob "b"
+    b:put("", { type = "append" })
+    local lease = assert(b:lease { duration = 60 })
+    t(write(b, content(20)))
+    t(write(b, content(20), { lease = lease.id }))
+    t(write(b, content(20), { if_none_match = "*" }))
+  end, { "InvalidBlobType 409", "InvalidBlobType 409", "InvalidBlobType 409" } },
   { "a copy onto another type", function(t, c)
     c:blob("a"):put "x"
     c:blob("b"):put("", { type = "append" })
@@ -378,6 +392,30 @@ for _, place in ipairs(PLACES) do
     end)
   end)
 end
+
+describe("a copy from elsewhere", function()
+  it("is no copy_from: an address and a blob of another store are raised, with what to do instead", function()
+    core.main(function()
+      local here <close> = assert(core.open_store "memory:")
+      local there <close> = assert(core.open_store "memory:")
+      local b, other = here:container("abc"):blob "b", there:container("abc"):blob "other"
+      assert(here:container("abc"):create())
+      assert(there:container("abc"):create())
+      assert(other:put(content(50), { metadata = { a = "1" } }))
+      local _, why = pcall(function() b:copy_from "https://example.blob.core.windows.net/abc/other" end)
+      assert.matches("body_spec.lua:%d+: bad argument #1 to 'copy_from' %(a blob of this store expected, got an ", why)
+      assert.matches("store:container%(NAME%):blob%(NAME%)", why)
+      _, why = pcall(b.copy_from, b, other)
+      assert.matches("the blob is in another store: read it there and put it here", why)
+      local r = other:reader { chunk = 7 }
+      assert(b:put(function() return r:read() end, { metadata = other:head().metadata }))
+      assert.equal(content(50), (b:get()))
+      assert.same({ a = "1" }, b:head().metadata)
+      r = there:container("abc"):blob("none"):reader()
+      assert.equal("BlobNotFound", select(2, b:put(function() return r:read() end)).code)
+    end)
+  end)
+end)
 
 describe("a writer that is killed in the middle", function()
   it("leaves what was there, and its blocks go with the next write", function()

@@ -240,6 +240,26 @@ describe("a lost answer", function()
     end)
   end)
 
+  it("to a delete of a version: its repetition meets no version, and so it is done", function()
+    each_loss("DeleteBlob", function(store, blob)
+      local first = blob:put "x"
+      assert.is_true(blob:delete { if_match = first.etag })
+      assert.equal(1, store:usage().GetBlobProperties)
+      local _, err = blob:delete { if_match = first.etag }
+      assert.equal("ConditionNotMet", err.code)
+    end)
+  end)
+
+  it("to a delete of a version that somebody else has replaced stays a refusal", function()
+    with_faults({ { operation = "DeleteBlob", kind = "lost-request" } }, function(_, blob)
+      local first = blob:put "x"
+      local second = assert(blob:put "y")
+      local _, err = blob:delete { if_match = first.etag }
+      assert.equal("ConditionNotMet", err.code)
+      assert.equal(second.etag, blob:head().etag)
+    end)
+  end)
+
   it("to the making of a container", function()
     with_faults({ { operation = "CreateContainer", ordinal = 2, kind = "lost-response" } }, function(store)
       local c = store:container "another"

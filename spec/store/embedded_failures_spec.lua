@@ -62,7 +62,8 @@ end
 
 --- How often each message of a store can be taken.
 local function messages(store)
-  local count, list = {}, nil
+  local count = {}
+  local list
   repeat
     list = assert(store:queue("mail"):get { n = 32, visibility = 3600 })
     for _, message in ipairs(list) do

@@ -4,6 +4,7 @@
 local core = require "synod.core"
 local sh = require "spec.support.sh"
 local small_disk = require "spec.support.small_disk"
+require "synod.store"
 
 --- Runs fn with a folder and, opened, the store `s.db` in it.
 local function with_store(fn, options)
@@ -165,6 +166,50 @@ describe("the embedded store's file", function()
       assert(c:create())
       for i = 1, 3000 do assert(c:blob("b" .. i % 10):put(("x"):rep(2000))) end -- longer than the log may get
       assert.equal(2000, c:blob("b5"):head().length)
+    end, { query = "?relaxed" })
+  end)
+
+  it("holds up no task while a relaxed write removes much", function()
+    with_store(function(store)
+      local c, turns = store:container "flags", 0
+      assert(c:create())
+      local others = core.spawn(function()
+        while true do
+          turns = turns + 1
+          core.yield()
+        end
+      end)
+      --- Have others had a turn meanwhile? A call that is answered where it is gives none.
+      local function others_run(fn)
+        local before = turns
+        assert(fn())
+        return turns > before
+      end
+      local function put(name, size) assert(c:blob(name):put(("x"):rep(size))) end
+      for _, name in ipairs { "delete", "put" } do
+        local function change() return c:blob("b")[name](c:blob "b", name == "put" and "y" or nil) end
+        put("b", 100000)
+        assert.is_false(others_run(change), "small " .. name)
+        put("b", 3000000)
+        assert.is_true(others_run(change), "large " .. name)
+        c:blob("b"):delete()
+        assert(c:blob("b"):put("", { type = "append" }))
+        assert(c:blob("b"):append "little")
+        assert.is_false(others_run(change), "short log, " .. name)
+        c:blob("b"):delete()
+        assert(c:blob("b"):put("", { type = "append" }))
+        for _ = 1, 70 do assert(c:blob("b"):append "little") end
+        assert.is_true(others_run(change), "long log, " .. name)
+      end
+      do
+        local left <close> = c:blob("b"):writer { block = 200000 } -- its blocks go with the next put
+        assert(left:write(("x"):rep(1000000)))
+        core.sleep(0.05)
+      end
+      assert.is_true(others_run(function() return c:blob("b"):put "y" end))
+      assert.is_false(others_run(function() return c:blob("b"):put "z" end))
+      assert.equal("z", (c:blob("b"):get()))
+      others:cancel()
     end, { query = "?relaxed" })
   end)
 

@@ -11,14 +11,15 @@
 -- given. `pair.expected(call, ours, theirs, state)` tells of known differences: "fine", or "mend" when the stores are
 -- not alike any more.
 
+local bodies = require "spec.support.walk_bodies"
 local calls = require "spec.support.walk_calls"
 local core = require "synod.core"
 local ends = require "spec.support.walk_ends"
 local shorter = require "spec.support.walk_shorter"
 local shown = require "spec.support.walk_answers"
+require "synod.store"
 
 local walk = {}
-
 
 ---@class walk.Walk
 local walk_type = {}
@@ -47,6 +48,17 @@ local function recall_etag(self, client, ref)
   return shown.is_shared(self.names[2], found.values[2]) and ANY or found
 end
 
+--- A container, blob, queue or table of a client, or what a script says for it (number 0).
+local function place_of(self, client, on, which)
+  if which == 0 then
+    local text = ("s[%d]:%s(%q)"):format(client, on[1] == "blob" and "container" or on[1], on[2])
+    return on[3] and ("%s:blob(%q)"):format(text, on[3]) or text
+  end
+  local store = self.stores[which][client]
+  local place = store[on[1] == "blob" and "container" or on[1]](store, named(self, on[2]))
+  return on[3] and place:blob(on[3]) or place
+end
+
 --- An argument as it is for the store of that number, and as a script says it (number 0).
 local function argument(self, client, value, which)
   local kind = getmetatable(value)
@@ -57,6 +69,8 @@ local function argument(self, client, value, which)
     local name = value[1] == "time" and "time_value" or value[1]
     if which ~= 0 then return core[name](value[2]) end
     return ("synod.%s(%q)"):format(value[1], value[2])
+  elseif kind == calls.place then
+    return place_of(self, client, value, which)
   elseif type(value) ~= "table" then
     return which == 0 and ("%q"):format(value) or value
   end
@@ -87,16 +101,8 @@ local function object(self, call, which)
     if not found or which == 0 then return found and found.from end
     return found.values[which]
   end
-  if which == 0 then
-    local text = ("s[%d]"):format(call.client)
-    if on[1] == "store" then return text end
-    text = ("%s:%s(%q)"):format(text, on[1] == "blob" and "container" or on[1], on[2])
-    return on[3] and ("%s:blob(%q)"):format(text, on[3]) or text
-  end
-  local store = self.stores[which][call.client]
-  if on[1] == "store" then return store end
-  local place = store[on[1] == "blob" and "container" or on[1]](store, named(self, on[2]))
-  return on[3] and place:blob(on[3]) or place
+  if on[1] ~= "store" then return place_of(self, call.client, on, which) end
+  return which == 0 and ("s[%d]"):format(call.client) or self.stores[which][call.client]
 end
 
 --- A list, of which the account's tables also have others' names.
@@ -113,7 +119,7 @@ local function perform(self, call, which)
   local before, after = self.pair[which].before, self.pair[which].after
   if before then before(call, list) end
   local outcome = call.all and table.pack(pcall(all_of, self, place, call.method, list))
-    or table.pack(pcall(place[call.method], place, table.unpack(list, 1, list.n)))
+    or table.pack(pcall(bodies[call.method] or place[call.method], place, table.unpack(list, 1, list.n)))
   if after then after(call, outcome) end
   return outcome
 end
@@ -124,6 +130,9 @@ local function line_of(self, call, step)
   if call.all then
     return ("r[%d] = all(%d, %s, %q%s)"):format(step, step, object(self, call, 0), call.method,
       list.n > 0 and ", " .. words or "")
+  end
+  if bodies[call.method] then
+    return ("r[%d] = show(%d, %s(%s, %s))"):format(step, step, call.method, object(self, call, 0), words)
   end
   return ("r[%d] = show(%d, %s:%s(%s))"):format(step, step, object(self, call, 0), call.method, words)
 end
@@ -196,6 +205,7 @@ local function mend(self, call)
     else
       local place = object(self, call, which)
       place:break_lease(0)
+      if call.on[1] == "blob" then place:put("") end -- of what were sent blocks only, too
       place:delete()
     end
   end

@@ -15,6 +15,8 @@ calls.CLIENTS = 3
 calls.reference = {}
 --- The same for a typed value of an entity: { "int32", 5 }.
 calls.typed = {}
+--- The same for a blob of the client: { "blob", "flags", "a" }.
+calls.place = {}
 
 local CONTAINERS, BLOBS = { "flags", "jobs" }, { "a", "b", "d/x" }
 local QUEUES, TABLES = { "mail", "todo" }, { "Nodes", "Seats" }
@@ -78,9 +80,31 @@ function blob.put(d, options)
 end
 
 function blob.get(d, options)
-  options.offset = d.one_in(3) and d.number(8) - 1 or nil
-  options.length = d.one_in(3) and d.number(8) or nil
+  options.offset = d.one_in(3) and d.number(d.one_in(3) and 40 or 8) - 1 or nil
+  options.length = d.one_in(3) and d.number(d.one_in(3) and 40 or 8) or nil
   return { options }
+end
+
+--- In pieces of a few bytes (see walk_bodies.lua).
+function blob.read(d, options)
+  blob.get(d, options)
+  options.chunk = d.pick { 3, 8, 100 }
+  return { options }
+end
+
+--- In blocks of a few bytes, or in one put when it fits into one.
+function blob.write(d, options)
+  options.metadata = d.one_in(2) and metadata(d) or nil
+  options.content_type = d.one_in(5) and "text/plain" or nil
+  options.block, options.parallel = d.pick { 4, 7, 16 }, d.pick { 1, 4 }
+  return { ("0123456789abcdef"):rep(3):sub(1, d.number(40) - 1), options }
+end
+
+function blob.copy_from(d, options)
+  local container, name = d.pick(CONTAINERS), d.pick(BLOBS)
+  options.metadata = d.one_in(3) and metadata(d) or nil
+  options.source_if_match = d.one_in(4) and reference("etag", container .. "/" .. name, d.number(2)) or nil
+  return { setmetatable({ "blob", container, name }, calls.place), options }
 end
 
 function blob.head(_, options) return { options } end
@@ -281,7 +305,8 @@ local function sleep(d) return { sleep = d.number(3), by = d.pick { -1, 0, 0, 0,
 --- Each with how often it is drawn, beside the others.
 local KINDS = {
   { 9, on_blob "put" }, { 4, on_blob "get" }, { 4, on_blob "head" }, { 3, on_blob "delete" },
-  { 4, on_blob "set_metadata" }, { 5, on_blob "append" }, { 6, on_blob "lease" }, { 4, on_blob "break_lease" },
+  { 4, on_blob "set_metadata" }, { 5, on_blob "append" }, { 5, on_blob "write" }, { 3, on_blob "read" },
+  { 5, on_blob "copy_from" }, { 6, on_blob "lease" }, { 4, on_blob "break_lease" },
   { 4, on_container "create" }, { 1, on_container "delete" }, { 2, on_container "head" },
   { 1, on_container "set_metadata" }, { 3, on_container "list" }, { 2, on_container "lease" },
   { 1, on_container "break_lease" }, { 1, on_store("containers", "") },

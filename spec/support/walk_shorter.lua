@@ -3,6 +3,8 @@
 --   local list, fault = shorter.list(list, fault, 600, function(part) return walk.along(pair, part) end)
 --   shorter.script(pair, fault)      the calls as a script for `synod run`
 
+local bodies = require "spec.support.walk_bodies"
+
 local shorter = {}
 
 local function without(list, from, to)
@@ -58,7 +60,7 @@ local function all(step, place, method, ...)
   for item in place[method](place, ...) do found[#found + 1] = item end
   return show(step, found)
 end
-%s
+%s%s
 ]]
 
 local function said(which, pair, fault) return pair[which].name .. " " .. fault.texts[which]:gsub("\n", " ") end
@@ -67,7 +69,7 @@ local function said(which, pair, fault) return pair[which].name .. " " .. fault.
 ---@param fault table
 ---@return string
 function shorter.script(pair, fault)
-  return SCRIPT:format(said(1, pair, fault), said(2, pair, fault), table.concat(fault.lines, "\n"))
+  return SCRIPT:format(said(1, pair, fault), said(2, pair, fault), bodies.SOURCE, table.concat(fault.lines, "\n"))
 end
 
 return shorter

@@ -124,6 +124,7 @@ static void send_now(struct azure_call *call) {
     }
     call->http.deadline = a->deadline;
     call->http.done = on_answer;
+    a->kept_back = false;
     http_start(line, &call->http);
 }
 
@@ -149,6 +150,7 @@ static void azure_send(struct transport *t, struct attempt *a) {
     struct azure_call *call = call_take(az);
     call->attempt = a;
     a->impl = call;
+    a->kept_back = true; /* until it goes out */
     if (az->tokens) {
         send_with_token(call);
     } else {

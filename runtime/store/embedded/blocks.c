@@ -79,13 +79,16 @@ bool blocks_read(struct answer *a, const struct row *row, int64_t first, int64_t
     return at > last || refuse_because(a, ERR_INTERNAL_ERROR, "a block of the blob is missing");
 }
 
-/* The blob that a block or a list is meant for: absent, or made of blocks or able to be. */
+/* The blob that a block or a list is meant for: absent, or made of blocks or able to be. As for an append,
+ * the type is judged before the lease. */
 static bool find_target(struct answer *a, struct row *row, bool *found) {
     if (!answer_blob(a, false, row, found)) {
         return false;
     }
-    return lease_allows(a, CONDITION_WRITE, *found ? row : NULL) &&
-           (!*found || row->type == BLOB_BLOCK || refuse(a, ERR_INVALID_BLOB_TYPE));
+    if (*found && row->type != BLOB_BLOCK) {
+        return refuse(a, ERR_INVALID_BLOB_TYPE);
+    }
+    return lease_allows(a, CONDITION_WRITE, *found ? row : NULL);
 }
 
 /* Blocks of uploads that were given up: when all that this blob's name has are a week old. Those that a blob

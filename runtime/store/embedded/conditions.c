@@ -32,6 +32,10 @@ static bool etag_equals(const char *tag, const struct row *row) {
     return strcmp(tag, own) == 0 || (strlen(tag) == n - 2 && memcmp(tag, own + 1, n - 2) == 0);
 }
 
+bool etag_matches(const char *tag, const struct row *row) {
+    return is_any(tag) || etag_equals(tag, row);
+}
+
 static bool modified_since(const struct row *row, int64_t date) {
     return row->modified > date / NS_PER_S;
 }
@@ -45,7 +49,7 @@ static bool read_absent(struct answer *a, const struct store_conditions *when) {
 
 static bool read_existing(struct answer *a, const struct store_conditions *when,
                           const struct row *row) {
-    bool match = !when->if_match || is_any(when->if_match) || etag_equals(when->if_match, row);
+    bool match = !when->if_match || etag_matches(when->if_match, row);
     bool unmodified =
         when->if_unmodified_since == UNSET || !modified_since(row, when->if_unmodified_since);
     if (!match || !unmodified) {
@@ -90,10 +94,9 @@ static bool write_holds(const struct store_request *req, const struct row *row) 
         return is_any(when->if_none_match) || !row || !etag_equals(when->if_none_match, row);
     }
     if (when->if_match) {
-        bool any = is_any(when->if_match);
         bool creates = req->verb == VERB_BLOB_PUT || req->verb == VERB_BLOB_COMMIT ||
                        req->verb == VERB_BLOB_COPY;
-        return row ? any || etag_equals(when->if_match, row) : any && !creates;
+        return row ? etag_matches(when->if_match, row) : is_any(when->if_match) && !creates;
     }
     if (!row) {
         return true;

@@ -13,15 +13,9 @@ void answer_container_create(struct answer *a) {
     case ROWS_ABSENT:
         break;
     }
-    row = (struct row){.name = a->req->container, .lease = {.end = UNSET, .break_end = UNSET}};
-    row_take_metadata(a, &row);
-    row_touch(a, &row);
-    row.created = row.modified;
-    if (!a->rows->ops->put(a->rows, &key, &row, true)) {
-        refuse_keeper(a);
-        return;
+    if (row_make(a, &key, &row)) {
+        props_tell_version(&a->reply->props, &row);
     }
-    props_tell_version(&a->reply->props, &row);
 }
 
 /* Leases of the blobs inside do not matter to it. */

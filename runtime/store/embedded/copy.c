@@ -38,10 +38,8 @@ static bool look_at_source(struct answer *a, const struct row_key *from, struct 
     case ROWS_FAILED:
         return refuse_keeper(a);
     }
-    char etag[ETAG_TEXT];
-    etag_text(row->etag, etag);
     const char *wanted = a->req->source_if_match;
-    return !wanted || strcmp(wanted, etag) == 0 || refuse(a, ERR_SOURCE_CONDITION_NOT_MET);
+    return !wanted || etag_matches(wanted, row) || refuse(a, ERR_SOURCE_CONDITION_NOT_MET);
 }
 
 static bool is_same(const struct answer *a) {

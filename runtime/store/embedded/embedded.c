@@ -131,6 +131,14 @@ void row_take_metadata(struct answer *a, struct row *row) {
     row->metadata_len = a->req->metadata_len;
 }
 
+bool row_make(struct answer *a, const struct row_key *key, struct row *row) {
+    *row = (struct row){.name = key->name, .lease = {.end = UNSET, .break_end = UNSET}};
+    row_take_metadata(a, row);
+    row_touch(a, row);
+    row->created = row->modified;
+    return a->rows->ops->put(a->rows, key, row, true) || refuse_keeper(a);
+}
+
 void props_tell_version(struct store_props *props, const struct row *row) {
     etag_text(row->etag, props->etag);
     props->last_modified = row->modified * NS_PER_S;

@@ -2,7 +2,7 @@
  *
  * Where a request is answered:
  *   a read                            here, unless it is large or SQLite is locked: then on the thread
- *   a relaxed write, the lock free    here
+ *   a relaxed write, the lock free    here, unless it writes or removes much
  *   every other write                 on the thread
  *   in a virtual world, everything    here, waiting for the lock in real time: the virtual clock
  *                                     stands still meanwhile */
@@ -21,7 +21,8 @@ enum {
     BOOT_ID_MAX = 64,
     OPEN_WAIT_MS = 5000, /* while another process makes or migrates the file */
     OPEN_NAP_NS = 1000 * 1000,
-    INLINE_BYTES_MAX = 256 * 1024, /* content that is read or written on the world's thread */
+    INLINE_BYTES_MAX =
+        256 * 1024, /* content that is read, written or removed on the world's thread */
 };
 
 struct file_store {
@@ -85,7 +86,10 @@ static bool write_here(struct file_store *f, struct attempt *a, const struct emb
     }
     session_write(&f->session, now, &a, 1);
     lock_give(&f->session.lock);
-    if (rows_sqlite_was_busy(f->session.rows) && a->reply->err.code == ERR_TIMEOUT) {
+    const struct rows *rows = f->session.rows;
+    enum err code = a->reply->err.code;
+    bool busy = code == ERR_TIMEOUT && rows_sqlite_was_busy(f->session.rows);
+    if (busy || (code == ERR_ANSWER_TOO_LARGE && rows->large)) {
         reply_clear(a->reply);
         return false;
     }
@@ -93,11 +97,25 @@ static bool write_here(struct file_store *f, struct attempt *a, const struct emb
     return true;
 }
 
+/* What can be long, whatever it finds. A write that turns out to be, such as the removal of a large blob, is
+ * rolled back and goes to the thread too: see write_here. */
+static bool is_long(const struct store_request *req) {
+    switch (req->verb) {
+    case VERB_CONTAINER_DELETE:
+    case VERB_QUEUE_DELETE:
+    case VERB_QUEUE_CLEAR:
+    case VERB_TABLE_DELETE:
+    case VERB_ENTITY_BATCH:
+    case VERB_BLOB_COMMIT:
+    case VERB_BLOB_COPY:
+        return true;
+    default:
+        return req->body_len > INLINE_BYTES_MAX;
+    }
+}
+
 static bool may_write_here(const struct file_store *f, const struct store_request *req) {
-    return f->relaxed && req->body_len <= INLINE_BYTES_MAX && req->verb != VERB_CONTAINER_DELETE &&
-           req->verb != VERB_TABLE_DELETE && req->verb != VERB_ENTITY_BATCH &&
-           req->verb != VERB_BLOB_COMMIT && req->verb != VERB_BLOB_COPY &&
-           db_thread_is_idle(f->thread);
+    return f->relaxed && !is_long(req) && db_thread_is_idle(f->thread);
 }
 
 /* True: it is answered. */

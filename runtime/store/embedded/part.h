@@ -67,6 +67,8 @@ struct row_key blob_key(const struct answer *a);
 /* Give the record a new ETag and date, take the request's metadata into it. */
 void row_touch(struct answer *a, struct row *row);
 void row_take_metadata(struct answer *a, struct row *row);
+/* Keeps a new record with the request's metadata; `row` is what it is then. */
+bool row_make(struct answer *a, const struct row_key *key, struct row *row);
 
 /* What the reply tells of a record; a list item too. */
 void props_tell_version(struct store_props *props, const struct row *row);
@@ -115,6 +117,7 @@ enum condition_use { CONDITION_READ, CONDITION_WRITE };
 bool conditions_hold(struct answer *a, enum condition_use use, const struct row *row);
 enum { ETAG_TEXT = sizeof "\"0x8D0123456789ABC\"" }; /* the time and 20 bits fit until 2106 */
 void etag_text(int64_t etag, char out[ETAG_TEXT]);
+bool etag_matches(const char *tag, const struct row *row); /* "*" matches any */
 
 /* lease.c */
 enum lease_state lease_state_of(const struct row_lease *lease, const struct embedded_now *now);

@@ -71,13 +71,7 @@ void answer_queue_create(struct answer *a) {
     case ROWS_ABSENT:
         break;
     }
-    row = (struct row){.name = a->req->container, .lease = {.end = UNSET, .break_end = UNSET}};
-    row_take_metadata(a, &row);
-    row_touch(a, &row);
-    row.created = row.modified;
-    if (!a->rows->ops->put(a->rows, &key, &row, true)) {
-        refuse_keeper(a);
-    }
+    row_make(a, &key, &row);
 }
 
 void answer_queue_delete(struct answer *a) {

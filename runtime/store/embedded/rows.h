@@ -124,9 +124,8 @@ struct rows_ops {
 /* Every keeper begins with this. */
 struct rows {
     const struct rows_ops *ops;
-    struct error err; /* why the last call failed */
-    size_t
-        content_max; /* do not read more content than this for one answer: fail with `large` set */
+    struct error err;   /* why the last call failed */
+    size_t content_max; /* neither read nor remove more content than this: fail with `large` set */
     bool large;
     struct json *json; /* of who answers: made when first needed, freed with the keeper */
 };

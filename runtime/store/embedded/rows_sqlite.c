@@ -45,6 +45,12 @@ static void close_reads(struct sqlite *s) {
 }
 
 /* Runs a statement that gives no rows. */
+bool sqlite_too_large(struct sqlite *s) {
+    s->rows.large = true;
+    error_set(&s->rows.err, ERR_ANSWER_TOO_LARGE, NULL);
+    return false;
+}
+
 bool sqlite_finish(struct sqlite *s, sqlite3_stmt *st) {
     int code = sqlite3_step(st);
     sqlite3_reset(st);
@@ -187,9 +193,7 @@ static bool read_content(struct sqlite *s, sqlite3_stmt *st, const struct row_ke
     }
     bool in_blocks = key->kind == ROW_BLOB && out->blocks > 0;
     if (!in_blocks && (uint64_t)out->length > s->rows.content_max) {
-        s->rows.large = true;
-        error_set(&s->rows.err, ERR_ANSWER_TOO_LARGE, NULL);
-        return false;
+        return sqlite_too_large(s);
     }
     if (key->kind == ROW_BLOCK) {
         close_read(s, READING_CONTENT);
@@ -342,6 +346,13 @@ static bool remove_below(struct rows *rows, enum row_kind kind, const char *pare
 static bool remove_between(struct rows *rows, enum row_kind kind, const char *parent,
                            const char *first, const char *end) {
     struct sqlite *s = sqlite_of(rows);
+    bool any = true; /* each block has its content */
+    if (kind == ROW_BLOCK && !sqlite_contents_looked_at(s, parent, first, end, &any)) {
+        return false;
+    }
+    if (!any) {
+        return true;
+    }
     sqlite3_stmt *st = with_key(s, STATEMENT_REMOVE_BETWEEN, kind, parent, first);
     if (!st) {
         return false;

@@ -44,6 +44,8 @@ enum column {
     X(CONTENT_GET, "SELECT data FROM contents WHERE container = ?1 AND name = ?2")                 \
     X(CONTENT_PUT, "INSERT OR REPLACE INTO contents (container, name, data) VALUES (?1, ?2, ?3)")  \
     X(CONTENTS_REMOVE, "DELETE FROM contents WHERE container = ?1 AND name >= ?2 AND name < ?3")   \
+    X(CONTENTS_SIZE, "SELECT count(*), sum(n) FROM (SELECT length(data) AS n FROM contents"        \
+                     " WHERE container = ?1 AND name >= ?2 AND name < ?3 LIMIT ?4)")               \
     X(CONTENTS_REMOVE_BELOW, "DELETE FROM contents WHERE container = ?1")                          \
     X(SCAN, "SELECT " COLUMNS ", name FROM rows"                                                   \
             " WHERE kind = ?1 AND parent = ?2 AND name >= ?3 ORDER BY name")                       \
@@ -71,6 +73,8 @@ enum column {
                    " WHERE container = ?1 AND name = ?2 AND position <= ?3), 0)"                   \
                    " AND position <= ?4 ORDER BY position")                                        \
     X(PIECES_REMOVE, "DELETE FROM pieces WHERE container = ?1 AND name = ?2")                      \
+    X(PIECES_SIZE, "SELECT count(*), sum(n) FROM (SELECT length(data) AS n FROM pieces"            \
+                   " WHERE container = ?1 AND name = ?2 LIMIT ?4)")                                \
     X(PIECES_REMOVE_BELOW, "DELETE FROM pieces WHERE container = ?1")                              \
     X(STATE_GET, "SELECT next_etag, highest_date, highest_tick FROM state WHERE id = 1")           \
     X(STATE_SET,                                                                                   \
@@ -112,6 +116,8 @@ extern const struct rows_ops SQLITE_ROWS;
 
 /* Says in rows.err why SQLite gave this code; returns false. */
 bool sqlite_fail(struct sqlite *s, int code);
+/* More than content_max would be read or removed. */
+bool sqlite_too_large(struct sqlite *s);
 void sqlite_rows_free(struct rows *rows);
 /* A statement with its first two parameters, the second one if it is given; NULL: rows.err says why not. */
 sqlite3_stmt *sqlite_with_blob(struct sqlite *s, enum statement which, const char *container,
@@ -128,6 +134,9 @@ bool sqlite_read(struct rows *rows, const struct row_key *key, int64_t first, in
 bool sqlite_clear(struct rows *rows, const struct row_key *key);
 bool sqlite_content_put(struct sqlite *s, const struct row_key *key, const struct row *row);
 bool sqlite_content_get(struct sqlite *s, const struct row_key *key, struct row *out);
+/* May they be removed here? *any: are there some at all? */
+bool sqlite_contents_looked_at(struct sqlite *s, const char *container, const char *first,
+                               const char *end, bool *any);
 bool sqlite_contents_remove(struct sqlite *s, const char *container, const char *first,
                             const char *end);
 

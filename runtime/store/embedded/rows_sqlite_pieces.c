@@ -1,6 +1,22 @@
 /* rows_sqlite_pieces.c -- what lies beside the records: the pieces of append blobs, the contents of blocks. */
 #include "store/embedded/rows_sqlite_part.h"
 
+enum { REMOVED_HERE_MAX = 64 }; /* pieces or contents that are removed where removing is bounded */
+
+/* Is what a statement has counted little enough to be removed here? *any: is there something at all? */
+static bool may_remove(struct sqlite *s, sqlite3_stmt *size, bool *any) {
+    sqlite3_bind_int(size, 4, REMOVED_HERE_MAX + 1);
+    int code = sqlite3_step(size);
+    int count = sqlite3_column_int(size, 0);
+    uint64_t bytes = (uint64_t)sqlite3_column_int64(size, 1);
+    sqlite3_reset(size);
+    if (code != SQLITE_ROW) {
+        return sqlite_fail(s, code);
+    }
+    *any = count > 0;
+    return (count <= REMOVED_HERE_MAX && bytes <= s->rows.content_max) || sqlite_too_large(s);
+}
+
 bool sqlite_append(struct rows *rows, const struct row_key *key, int64_t position, const char *data,
                    size_t len) {
     struct sqlite *s = sqlite_of(rows);
@@ -50,6 +66,13 @@ bool sqlite_read(struct rows *rows, const struct row_key *key, int64_t first, in
 
 bool sqlite_clear(struct rows *rows, const struct row_key *key) {
     struct sqlite *s = sqlite_of(rows);
+    bool any = true;
+    if (rows->content_max < SIZE_MAX) {
+        sqlite3_stmt *size = sqlite_with_blob(s, STATEMENT_PIECES_SIZE, key->parent, key->name);
+        if (!size || !may_remove(s, size, &any)) {
+            return false;
+        }
+    }
     sqlite3_stmt *st = sqlite_with_blob(s, STATEMENT_PIECES_REMOVE, key->parent, key->name);
     return st && sqlite_finish(s, st);
 }
@@ -78,6 +101,20 @@ bool sqlite_content_get(struct sqlite *s, const struct row_key *key, struct row 
     out->content = sqlite3_column_blob(st, 0);
     out->content_len = (size_t)sqlite3_column_bytes(st, 0);
     return (int64_t)out->content_len == out->length || sqlite_fail(s, SQLITE_CORRUPT);
+}
+
+bool sqlite_contents_looked_at(struct sqlite *s, const char *container, const char *first,
+                               const char *end, bool *any) {
+    *any = true;
+    if (s->rows.content_max == SIZE_MAX) {
+        return true;
+    }
+    sqlite3_stmt *size = sqlite_with_blob(s, STATEMENT_CONTENTS_SIZE, container, first);
+    if (!size) {
+        return false;
+    }
+    sqlite3_bind_text(size, 3, end, -1, SQLITE_STATIC);
+    return may_remove(s, size, any);
 }
 
 bool sqlite_contents_remove(struct sqlite *s, const char *container, const char *first,
