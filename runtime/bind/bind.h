@@ -56,6 +56,7 @@ bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool abs
     X(blob)                                                                                        \
     X(body)                                                                                        \
     X(lease)                                                                                       \
+    X(mark)                                                                                        \
     X(meter)                                                                                       \
     X(input)                                                                                       \
     X(edm)                                                                                         \
