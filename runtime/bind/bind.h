@@ -44,6 +44,7 @@ bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool abs
 /* One per file of this room, in the order of luaopen_synod_core: X(noun). */
 #define BIND_LIST(X)                                                                               \
     X(task)                                                                                        \
+    X(scope)                                                                                       \
     X(event)                                                                                       \
     X(clock)                                                                                       \
     X(process)                                                                                     \

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "bind/bind.h"
+#include "vm/scope.h"
 #include "store/http/http.h"
 #include "store/azure/sign.h"
 
@@ -141,7 +142,8 @@ static struct request *read_request(lua_State *L, struct vm *vm) {
     r->call.method = r->method;
     r->call.body = bind_opt_string_field(L, 1, "body", &r->call.body_len);
     int64_t timeout = bind_opt_seconds_field(L, 1, "timeout", TIMEOUT_S * NS_PER_S);
-    r->call.deadline = instant_add(world_now(vm_world(vm)), timeout);
+    int64_t deadline = instant_add(world_now(vm_world(vm)), timeout);
+    r->call.deadline = deadline < vm_deadline(vm) ? deadline : vm_deadline(vm);
     int64_t most = bind_opt_integer_field(L, 1, "max_body", HTTP_BODY_MAX);
     luaL_argcheck(L, most >= 0 && most <= HTTP_BODY_MAX, 1, "max_body must be from 0 to 256 MiB");
     r->call.body_max = (size_t)most;

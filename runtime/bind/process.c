@@ -20,6 +20,7 @@
 
 #include "base/alloc.h"
 #include "bind/bind.h"
+#include "vm/scope.h"
 #include "lease/leash.h"
 #include "world/process.h"
 
@@ -211,7 +212,7 @@ static int l_process_spawn(lua_State *L) {
         return fail_errno(L, ERR_COMMAND_NOT_RUN, -rc, "no process could be made", lp->file);
     }
     lp->open = true;
-    vm_keep(vm, &lp->resource);
+    scope_keep(vm, &lp->resource);
     return 1;
 }
 

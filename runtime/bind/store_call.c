@@ -5,6 +5,7 @@
 
 #include "bind/queue.h"
 #include "bind/table.h"
+#include "vm/scope.h"
 
 /* What a task that waits for a call needs; it lives in the call's arena. */
 struct waiting {
@@ -62,9 +63,41 @@ static void call_done(struct store_call *call) {
     }
 }
 
+static bool takes_lease(enum store_verb verb) {
+    switch (verb) {
+    case VERB_BLOB_PUT:
+    case VERB_BLOB_DELETE:
+    case VERB_BLOB_SET_METADATA:
+    case VERB_BLOB_APPEND:
+    case VERB_BLOB_STAGE:
+    case VERB_BLOB_COMMIT:
+    case VERB_BLOB_COPY:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A guarded task's call ends with what guards it, and a write on the leased blob itself shows the lease. */
+static void guard_call(lua_State *L, struct bound_store *store, struct store_call *call) {
+    struct vm *vm = store->vm;
+    int64_t deadline = vm_deadline(vm);
+    if (deadline != NEVER) {
+        int64_t left = deadline - world_now(vm_world(vm));
+        left = left > 0 ? left : 0;
+        call->timeout = call->timeout < left ? call->timeout : left;
+    }
+    struct store_request *req = &call->req;
+    if (takes_lease(req->verb) && !req->when.lease) {
+        const char *id = scope_lease_id(vm, store->store, req->container, req->name);
+        req->when.lease = id ? call_copy(L, call, id, strlen(id)) : NULL;
+    }
+}
+
 bool call_begin(lua_State *L, struct bound_store *store, struct store_call *call,
                 struct task *task) {
     check_open(L, store); /* a finaliser may have closed it since the call was made */
+    guard_call(L, store, call);
     struct waiting *w = call->owner;
     store->loose = NULL;
     store_call_start(call, call_done, w);

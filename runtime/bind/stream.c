@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "bind/bind.h"
+#include "vm/scope.h"
 #include "world/stream.h"
 
 #define SOCKET_TYPE "synod.socket"
@@ -100,7 +101,7 @@ static struct lua_socket *push_socket(lua_State *L, struct vm *vm, const char *t
 /* From here on it is closed with the run. */
 static void socket_opened(struct lua_socket *s) {
     s->open = true;
-    vm_keep(s->vm, &s->resource);
+    scope_keep(s->vm, &s->resource);
 }
 
 /* Waits in the list until the socket is ready; the deadline is argument `seconds`. */

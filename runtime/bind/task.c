@@ -20,7 +20,7 @@ static int l_spawn(lua_State *L) {
 static int l_spawn_apart(lua_State *L) {
     struct vm *vm = task_enter(L, "a task of the instance");
     luaL_checktype(L, 1, LUA_TFUNCTION);
-    task_detach(task_spawn(L, vm, lua_gettop(L) - 1));
+    task_detach(task_spawn_in(L, vm, lua_gettop(L) - 1, NULL));
     return 1;
 }
 

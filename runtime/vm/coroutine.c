@@ -10,15 +10,19 @@
 #include "vm/vm_impl.h"
 
 /* The mark is kept in the coroutine itself: taking memory for it could fail when the task is parked
- * already, and then nobody could be told. */
-static const char WAITING;
-
-static void mark_waiting(lua_State *co, bool waiting) {
-    *(const void **)lua_getextraspace(co) = waiting ? &WAITING : NULL;
+ * already, and then nobody could be told. It is the resumer's address, made odd, as no address is that
+ * others may have left there. */
+static void mark_waiting(lua_State *co, lua_State *resumer) {
+    *(uintptr_t *)lua_getextraspace(co) = resumer ? (uintptr_t)resumer | 1 : 0;
 }
 
 static bool is_waiting(lua_State *co) {
-    return lua_status(co) == LUA_YIELD && *(const void **)lua_getextraspace(co) == &WAITING;
+    return lua_status(co) == LUA_YIELD && (*(uintptr_t *)lua_getextraspace(co) & 1);
+}
+
+lua_State *coroutine_resumer(lua_State *co) {
+    uintptr_t mark = *(uintptr_t *)lua_getextraspace(co);
+    return (lua_State *)(mark & ~(uintptr_t)1);
 }
 
 enum { PASS_UP = -2, FAILED = -1 };
@@ -28,6 +32,7 @@ enum { PASS_UP = -2, FAILED = -1 };
 static int step(lua_State *L, struct vm *vm, lua_State *co, int nargs) {
     struct frame frame = {
         .outer = vm->frame,
+        .resumer = L,
         .may_wait = lua_isyieldable(L) && (!vm->frame || vm->frame->may_wait),
     };
     int nresults;
@@ -36,7 +41,7 @@ static int step(lua_State *L, struct vm *vm, lua_State *co, int nargs) {
     int status = vm_resume(vm, co, L, nargs, &nresults);
     vm->frame = frame.outer;
     if (status == LUA_YIELD && vm->parking) {
-        mark_waiting(co, true);
+        mark_waiting(co, L);
         return PASS_UP;
     }
     if (status != LUA_OK && status != LUA_YIELD) {
@@ -67,7 +72,7 @@ static int start(lua_State *L, struct vm *vm, lua_State *co, int nargs) {
 }
 
 static int go_on(lua_State *L, struct vm *vm, lua_State *co) {
-    mark_waiting(co, false);
+    mark_waiting(co, NULL);
     return step(L, vm, co, 0);
 }
 

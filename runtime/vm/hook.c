@@ -2,12 +2,13 @@
  *
  * A count hook that is always on doubles the time of a computing script, so it is armed on demand, by
  * two kernel timers aimed at this thread: one on its CPU time, every TICK_MS, which is silent while it
- * waits, and one on the boot-time clock for the instant when a stop must end the process. The handler
+ * waits, and one on the boot-time clock for the instant when a stop must end the process. The first guard adds
+ * a third, for the next stop of a scope, so that a process that was stopped meets it at once. The handler
  * arms the innermost running coroutine; the hook, at the next instruction, polls the world (callbacks
  * only store, so this is safe in the middle of a script), raises a stop that is due, and disarms itself.
  *
  * A stop is not raised inside library code or a to-be-closed handler: the hook stays armed and tries
- * again a little later.
+ * again a little later. Only a scope's hard stop is, at every instruction from then on.
  */
 #include <errno.h>
 #include <lauxlib.h>
@@ -17,14 +18,25 @@
 
 #include "vm/vm_impl.h"
 
-enum { AGAIN_AFTER = 1000 /* instructions */ };
-
 #define TICK_SIGNAL (SIGRTMIN + 1)
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
 static void on_hook(lua_State *L, lua_Debug *ar);
+
+void hook_arm(struct vm *vm, lua_State *L, int after) {
+    if (lua_gethook(L) != on_hook) {
+        vm->hooked = NULL;
+        if (lua_gethook(L)) {
+            vm->hooked = L;
+            vm->old_hook = lua_gethook(L);
+            vm->old_mask = lua_gethookmask(L);
+            vm->old_count = lua_gethookcount(L);
+        }
+    }
+    lua_sethook(L, on_hook, LUA_MASKCOUNT, after);
+}
 
 static void on_tick(int number, siginfo_t *info, void *context) {
     (void)number;
@@ -40,14 +52,7 @@ static void on_tick(int number, siginfo_t *info, void *context) {
     }
     lua_State *L = vm->innermost;
     if (L && lua_gethook(L) != on_hook) {
-        vm->hooked = NULL;
-        if (lua_gethook(L)) {
-            vm->hooked = L;
-            vm->old_hook = lua_gethook(L);
-            vm->old_mask = lua_gethookmask(L);
-            vm->old_count = lua_gethookcount(L);
-        }
-        lua_sethook(L, on_hook, LUA_MASKCOUNT, 1);
+        hook_arm(vm, L, 1);
     }
     errno = saved;
 }
@@ -61,25 +66,10 @@ static void disarm(struct vm *vm, lua_State *L) {
     }
 }
 
-static bool is_library(const struct vm *vm, const lua_Debug *ar) {
-    size_t n = strlen(vm->library);
-    const char *rest = ar->source + n;
-    return n && strncmp(ar->source, vm->library, n) == 0 &&
-           (strncmp(rest, "synod/", 6) == 0 || strncmp(rest, "cli/", 4) == 0);
-}
-
-static bool may_raise(const struct vm *vm, lua_State *L) {
-    lua_Debug ar;
-    for (int level = 0; lua_getstack(L, level, &ar); level++) {
-        lua_getinfo(L, "Sn", &ar);
-        if (level == 0 && is_library(vm, &ar)) {
-            return false;
-        }
-        if (ar.name && strcmp(ar.namewhat, "metamethod") == 0 && strcmp(ar.name, "close") == 0) {
-            return false;
-        }
-    }
-    return true;
+/* After a hard stop at each instruction. */
+static int raise_stop(lua_State *L, struct task *t) {
+    hook_arm(t->vm, L, scope_is_hard(t->scope) ? 1 : HOOK_AGAIN_AFTER);
+    return task_raise_stop(L, t);
 }
 
 static void on_hook(lua_State *L, lua_Debug *ar) {
@@ -92,13 +82,18 @@ static void on_hook(lua_State *L, lua_Debug *ar) {
     world_poll(vm->world);
     run_notice(vm);
     struct task *t = vm->running;
-    if (vm->phase != PHASE_CANCEL || !t || !t->cancels) {
+    bool cancel = t && vm->phase == PHASE_CANCEL && t->cancels;
+    if (!cancel && !(t && t->stop_due)) {
         return;
     }
-    if (may_raise(vm, L)) {
+    bool calm = !stack_in_library(vm, L) && !stack_closes(vm, L);
+    if (t->stop_due && (calm || scope_is_hard(t->scope))) {
+        raise_stop(L, t);
+    }
+    if (cancel && calm) {
         task_raise_cancel(L, t);
     }
-    lua_sethook(L, on_hook, LUA_MASKCOUNT, AGAIN_AFTER);
+    hook_arm(vm, L, HOOK_AGAIN_AFTER);
 }
 
 static bool make_timer(struct vm *vm, clockid_t clock, timer_t *timer) {
@@ -124,6 +119,7 @@ void hook_start(struct vm *vm) {
         timer_delete(vm->cpu_timer);
         return;
     }
+    vm->guarding = false;
     struct itimerspec every = {{0, TICK_MS * NS_PER_MS}, {0, TICK_MS * NS_PER_MS}};
     timer_settime(vm->cpu_timer, 0, &every, NULL);
     vm->ticking = true;
@@ -133,7 +129,10 @@ void hook_stop(struct vm *vm) {
     if (vm->ticking) {
         timer_delete(vm->cpu_timer);
         timer_delete(vm->wall_timer);
-        vm->ticking = false;
+        if (vm->guarding) {
+            timer_delete(vm->guard_timer);
+        }
+        vm->guarding = vm->ticking = false;
         vm->kill_at_tick = 0;
     }
 }
@@ -143,5 +142,23 @@ void hook_end_process_after(struct vm *vm, time_t seconds) {
         struct itimerspec once = {{0, 0}, {seconds, 0}};
         timer_settime(vm->wall_timer, 0, &once, NULL);
         vm->kill_at_tick = 1;
+    }
+}
+
+/* Made for the first guard of a run. Without it the tick of CPU time serves, at most TICK_MS later. */
+void hook_at(struct vm *vm, int64_t at) {
+    if (!vm->ticking) {
+        return;
+    }
+    if (!vm->guarding) {
+        vm->guarding = make_timer(vm, CLOCK_BOOTTIME, &vm->guard_timer);
+    }
+    if (vm->guarding) {
+        struct itimerspec once = {{0, 0}, {0, 0}};
+        if (at != NEVER) {
+            once.it_value.tv_sec = (time_t)(at / NS_PER_S);
+            once.it_value.tv_nsec = (long)(at % NS_PER_S) + (at == 0);
+        }
+        timer_settime(vm->guard_timer, TIMER_ABSTIME, &once, NULL);
     }
 }

@@ -188,6 +188,13 @@ static void loop(struct vm *vm, struct task *main) {
 
 /* ---- entering and leaving ---- */
 
+static lua_CFunction global_function(lua_State *L, const char *name) {
+    lua_getglobal(L, name);
+    lua_CFunction f = lua_tocfunction(L, -1);
+    lua_pop(L, 1);
+    return f;
+}
+
 static void swap_coroutine_library(lua_State *L, struct vm *vm) {
     static const char *const names[] = {"resume", "wrap", "close", "yield", NULL};
     lua_getglobal(L, "coroutine");
@@ -299,6 +306,8 @@ int vm_run(lua_State *L, struct vm *vm, struct world *w, int nargs, struct vm_en
     memset(end, 0, sizeof *end);
     reset(vm, w);
     struct task *main = task_spawn(L, vm, nargs); /* its userdata stays on the stack */
+    vm->pcall = global_function(L, "pcall");
+    vm->xpcall = global_function(L, "xpcall");
     swap_coroutine_library(L, vm);
     int coroutine = lua_gettop(L) - 1;
     if (!world_is_virtual(w)) {
@@ -306,6 +315,7 @@ int vm_run(lua_State *L, struct vm *vm, struct world *w, int nargs, struct vm_en
     }
     loop(vm, main);
     alarm_clear(w, &vm->again);
+    scope_end_run(vm);
     close_resources(vm); /* which may wait for who reads our output: a stop ends that too */
     hook_stop(vm);
     restore_coroutine_library(L, coroutine);

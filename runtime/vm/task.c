@@ -5,11 +5,7 @@
  *   RUNNING -task_end-> ENDED            its function returned or raised
  *   NEW, READY, PARKED -task_drop-> ENDED    the run is over and did not wait for it
  *
- * PARKED -> READY happens for one of two reasons, and the first to come wins: task_wake (what it waits
- * for is there: `done` will be called) or task_interrupt (it was cancelled: `cancel` has been called, and
- * the error is raised at the wait).
- *
- * A task's coroutine runs task_body, which calls the task's function protected. So an error unwinds
+ * wait.c has the waits, body.c what a task's coroutine runs. A task's coroutine runs task_body, which calls the task's function protected. So an error unwinds
  * inside the coroutine, where to-be-closed variables run and may wait; and lua_resume returns an error
  * only when memory is short.
  */
@@ -21,302 +17,7 @@
 #include "base/alloc.h"
 #include "vm/vm_impl.h"
 
-/* ---- waking ---- */
-
-static void enqueue(struct task *t) {
-    struct vm *vm = t->vm;
-    t->state = TASK_READY;
-    t->next = NULL;
-    *vm->ready_end = t;
-    vm->ready_end = &t->next;
-}
-
-void task_wake(struct task *t) {
-    if (t->state == TASK_PARKED) {
-        enqueue(t);
-    } else {
-        t->woken = true;
-    }
-}
-
-void task_interrupt(struct task *t) {
-    t->cancels++;
-    t->was_cancelled = true;
-    if (t->state == TASK_PARKED) {
-        t->cancel(t->arg);
-        t->interrupted = true;
-        enqueue(t);
-    }
-}
-
-/* ---- raising a cancel ---- */
-
-/* Pushes the reason noted first, or false. */
-static bool take_reason(lua_State *L, struct task *t) {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_KEYS.reasons);
-    if (lua_rawgetp(L, -1, t) != LUA_TTABLE) {
-        lua_pop(L, 2);
-        return false;
-    }
-    lua_Integer n = luaL_len(L, -1);
-    lua_rawgeti(L, -1, 1);
-    for (lua_Integer i = 1; i <= n; i++) {
-        lua_rawgeti(L, -2, i + 1);
-        lua_rawseti(L, -3, i);
-    }
-    lua_replace(L, -3);
-    lua_pop(L, 1);
-    return !lua_isnil(L, -1) || (lua_pop(L, 1), false);
-}
-
-int task_raise_cancel(lua_State *L, struct task *t) {
-    t->cancels--;
-    if (!take_reason(L, t)) {
-        struct error e;
-        error_set(&e, ERR_CANCELLED, "the instance is stopping");
-        t->vm->push_error(L, &e, NULL, NULL);
-    }
-    return lua_error(L);
-}
-
-void task_cancel(lua_State *L, struct task *t) {
-    if (t->state == TASK_ENDED) {
-        lua_pop(L, 1);
-        return;
-    }
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_KEYS.reasons);
-    if (lua_rawgetp(L, -1, t) != LUA_TTABLE) {
-        lua_pop(L, 1);
-        lua_newtable(L);
-        lua_pushvalue(L, -1);
-        lua_rawsetp(L, -3, t);
-    }
-    lua_pushvalue(L, -3);
-    lua_rawseti(L, -2, luaL_len(L, -2) + 1);
-    lua_pop(L, 3);
-    task_interrupt(t);
-}
-
-/* ---- the wait ---- */
-
-struct vm *task_enter(lua_State *L, const char *name) {
-    struct vm *vm = lua_touserdata(L, lua_upvalueindex(1));
-    if (!vm->world) {
-        luaL_error(
-            L,
-            "%s works only while synod runs the script: start it with `synod run`, or call it "
-            "inside synod.main(fn)",
-            name);
-    }
-    return vm;
-}
-
-bool task_may_wait(lua_State *L, struct vm *vm) {
-    return vm->running && lua_isyieldable(L) && (!vm->frame || vm->frame->may_wait);
-}
-
-struct vm *task_enter_wait(lua_State *L, const char *name) {
-    struct vm *vm = task_enter(L, name);
-    if (!task_may_wait(L, vm)) {
-        luaL_error(L,
-                   "%s cannot wait here: Lua cannot suspend inside a callback of table.sort or "
-                   "string.gsub, inside coroutine.close, a finaliser, or another library's "
-                   "callback; wait before or after it",
-                   name);
-    }
-    if (vm->running->cancels) {
-        task_raise_cancel(L, vm->running);
-    }
-    return vm;
-}
-
-struct task *task_running(struct vm *vm) {
-    return vm->running;
-}
-
-static int park_done(lua_State *L, int status, lua_KContext ctx) {
-    struct task *t = (struct task *)ctx;
-    (void)status;
-    if (t->interrupted) {
-        t->interrupted = false;
-        return task_raise_cancel(L, t);
-    }
-    return t->done(L, t->arg);
-}
-
-int task_park(lua_State *L, struct vm *vm, void *arg, task_done_f done, task_cancel_f cancel) {
-    struct task *t = vm->running;
-    t->arg = arg;
-    t->done = done;
-    t->cancel = cancel;
-    if (t->woken) {
-        t->woken = false;
-        enqueue(t);
-    } else {
-        t->state = TASK_PARKED;
-    }
-    vm->parking = true;
-    return lua_yieldk(L, 0, (lua_KContext)t, park_done);
-}
-
-bool task_may_skip_park(struct vm *vm) {
-    return vm->skips-- > 0;
-}
-
-/* ---- waiting for a time, or in a list ---- */
-
-static void leave_list(struct task *t) {
-    struct waitlist *list = t->list;
-    if (!list) {
-        return;
-    }
-    if (t->next == t) {
-        list->first = NULL;
-    } else {
-        t->prev->next = t->next;
-        t->next->prev = t->prev;
-        if (list->first == t) {
-            list->first = t->next;
-        }
-    }
-    t->list = NULL;
-}
-
-static void join_list(struct task *t, struct waitlist *list) {
-    t->list = list;
-    if (!list->first) {
-        list->first = t->next = t->prev = t;
-        return;
-    }
-    struct task *first = list->first;
-    t->next = first;
-    t->prev = first->prev;
-    first->prev->next = t;
-    first->prev = t;
-}
-
-static void wait_cancel(void *arg) {
-    struct task *t = arg;
-    leave_list(t);
-    alarm_clear(t->vm->world, &t->alarm);
-}
-
-static void wait_over(struct alarm *a) {
-    struct task *t = container_of(a, struct task, alarm);
-    t->timed_out = true;
-    leave_list(t);
-    task_wake(t);
-}
-
-int task_wait(lua_State *L, struct vm *vm, struct waitlist *list, int64_t deadline,
-              task_done_f done) {
-    struct task *t = vm->running;
-    t->timed_out = false;
-    if (list) {
-        join_list(t, list);
-    }
-    if (deadline != NEVER) {
-        t->alarm.ring = wait_over;
-        alarm_set(vm->world, &t->alarm, deadline);
-    }
-    return task_park(L, vm, t, done, wait_cancel);
-}
-
-bool task_timed_out(const struct task *t) {
-    return t->timed_out;
-}
-
-void waitlist_wake(struct waitlist *list) {
-    while (list->first) {
-        struct task *t = list->first;
-        wait_cancel(t);
-        task_wake(t);
-    }
-}
-
-struct waitlist *task_joiners(struct task *t) {
-    return &t->joiners;
-}
-
-/* ---- a task's own function ---- */
-
-/* An error that came out of a join is raised again by those who do not expect it: where it came from
- * first is what a person wants to see. */
-static bool push_first_traceback(lua_State *L) {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_KEYS.joined_error);
-    bool same = !lua_isnil(L, 1) && lua_rawequal(L, 1, -1);
-    lua_pop(L, 1);
-    if (same) {
-        lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_KEYS.joined_trace);
-        lua_pushliteral(L, "\njoined, and raised again:\n");
-    }
-    return same;
-}
-
-static void push_message(lua_State *L) {
-    if (lua_type(L, 1) == LUA_TSTRING) {
-        lua_pushvalue(L, 1);
-    } else if (luaL_getmetafield(L, 1, "__tostring") == LUA_TFUNCTION && lua_iscfunction(L, -1)) {
-        luaL_tolstring(L, 1, NULL); /* an err table: no code of the script's runs here */
-    } else {
-        lua_pushliteral(L, "an error object");
-    }
-}
-
-/* Keeps the message and the traceback beside the error, which stays what it was. When the task has
- * failed already, a to-be-closed handler has failed on the way out: the first error is kept below. */
-static int note_traceback(lua_State *L) {
-    struct vm *vm = vm_of(L);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_KEYS.tracebacks);
-    bool again = push_first_traceback(L);
-    push_message(L);
-    luaL_traceback(L, L, lua_tostring(L, -1), 1);
-    lua_remove(L, -2);
-    lua_concat(L, again ? 3 : 1);
-    if (lua_rawgetp(L, 2, vm->running) == LUA_TSTRING && lua_rawlen(L, -1) < TRACE_MAX) {
-        lua_pushliteral(L, "\nwhile cleaning up after: ");
-        lua_insert(L, -2);
-        lua_concat(L, 3);
-    } else {
-        lua_pop(L, 1);
-    }
-    lua_rawsetp(L, 2, vm->running);
-    lua_settop(L, 1);
-    return 1;
-}
-
-/* The error "not enough memory" says nothing of the limit that was set. */
-static void explain_memory(lua_State *L, struct vm *vm) {
-    size_t limit = vm_memory_limit(L);
-    if (limit) {
-        vm_open_reserve(L);
-        struct error e;
-        error_set(&e, ERR_NO_MEMORY, "the script needs more than its memory limit of %.4g MiB",
-                  (double)limit / (1024 * 1024));
-        vm->push_error(L, &e, NULL, NULL);
-    }
-}
-
-static int body_done(lua_State *L, int status, lua_KContext ctx) {
-    struct task *t = (struct task *)ctx;
-    if (status == LUA_OK || status == LUA_YIELD) {
-        return lua_gettop(L) - 1; /* the handler stays below */
-    }
-    t->failed = true;
-    if (status == LUA_ERRMEM) {
-        explain_memory(L, t->vm);
-    }
-    return 1;
-}
-
-/* Called with the task, its function and the arguments. */
-static int task_body(lua_State *L) {
-    struct task *t = lua_touserdata(L, 1);
-    lua_pushcfunction(L, note_traceback);
-    lua_replace(L, 1);
-    int status = lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 1, (lua_KContext)t, body_done);
-    return body_done(L, status, (lua_KContext)t);
-}
+/* ---- the beginning ---- */
 
 static void register_task(struct vm *vm, struct task *t) {
     t->vm = vm;
@@ -330,11 +31,15 @@ static void register_task(struct vm *vm, struct task *t) {
     vm->newest = t;
     vm->tasks++;
     vm->holding++;
-    enqueue(t);
+    task_enqueue(t);
     t->state = TASK_NEW;
 }
 
 struct task *task_spawn(lua_State *L, struct vm *vm, int nargs) {
+    return task_spawn_in(L, vm, nargs, scope_running(vm));
+}
+
+struct task *task_spawn_in(lua_State *L, struct vm *vm, int nargs, struct scope *scope) {
     int function = lua_gettop(L) - nargs;
     struct task *t = lua_newuserdatauv(L, sizeof *t, 1);
     memset(t, 0, sizeof *t);
@@ -354,6 +59,8 @@ struct task *task_spawn(lua_State *L, struct vm *vm, int nargs) {
     lua_pushlightuserdata(t->co, t);
     lua_xmove(L, t->co, nargs + 1);
     t->anchor = anchor;
+    t->innermost = t->co;
+    t->scope = scope_enter(scope);
     register_task(vm, t);
     return t;
 }
@@ -371,7 +78,9 @@ int vm_resume(struct vm *vm, lua_State *co, lua_State *from, int nargs, int *nre
 int vm_close(struct vm *vm, lua_State *co) {
     lua_State *outer = vm->innermost;
     vm->innermost = co;
+    vm->closing++;
     int status = lua_resetthread(co);
+    vm->closing--;
     vm->innermost = outer;
     return status;
 }
@@ -394,21 +103,29 @@ static void unregister(struct task *t) {
     if (t->was_cancelled) {
         forget_notes(vm, &VM_KEYS.reasons, t);
     }
+    scope_leave(t->scope);
+    t->scope = NULL;
     lua_rawgetp(vm->L, LUA_REGISTRYINDEX, &VM_KEYS.anchors);
     luaL_unref(vm->L, -1, t->anchor);
     lua_pop(vm->L, 1);
 }
 
-static bool is_cancelled_error(lua_State *L) {
+static bool is_error(lua_State *L, enum err expected) {
     if (!lua_istable(L, -1)) {
         return false;
     }
     lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_KEYS.code); /* a literal would take memory here */
     lua_rawget(L, -2);
     const char *code = lua_tostring(L, -1);
-    bool yes = code && strcmp(code, err_word(ERR_CANCELLED)) == 0;
+    bool yes = code && strcmp(code, err_word(expected)) == 0;
     lua_pop(L, 1);
     return yes;
+}
+
+/* It ended as it was told to: nobody needs to see that. */
+static bool obeyed(struct task *t) {
+    return (t->was_cancelled && is_error(t->co, ERR_CANCELLED)) ||
+           (t->was_stopped && is_error(t->co, scope_error(t->scope)->code));
 }
 
 static void task_end(struct task *t, int status, int nresults) {
@@ -424,7 +141,7 @@ static void task_end(struct task *t, int status, int nresults) {
         t->results = 1;
     }
     if (t->failed) {
-        t->joined = t->joiners.first || (t->was_cancelled && is_cancelled_error(t->co));
+        t->joined = t->joiners.first || obeyed(t);
         if (!t->joined) {
             t->next = vm->orphans;
             vm->orphans = t;
@@ -439,12 +156,18 @@ static void task_run(struct task *t) {
     struct vm *vm = t->vm;
     int nargs = t->state == TASK_NEW ? lua_gettop(t->co) - 1 : 0;
     int nresults;
+    if (t->scope) {
+        scope_begin(t);
+    }
     t->state = TASK_RUNNING;
     vm->running = t;
     vm->parking = false;
     vm->skips = TURN_SKIPS;
     int status = vm_resume(vm, t->co, vm->L, nargs, &nresults);
     vm->running = NULL;
+    if (t->scope) {
+        scope_pause(t->scope);
+    }
     if (status != LUA_YIELD || !vm->parking) {
         task_end(t, status, nresults);
     }

@@ -45,6 +45,8 @@ bool task_may_skip_park(struct vm *vm);
 
 /* Replaces the function and its `nargs` arguments on top of the stack by a new, ready task. */
 struct task *task_spawn(lua_State *L, struct vm *vm, int nargs);
+/* The same, in another scope than the running task's (NULL: in none). See scope.h. */
+struct task *task_spawn_in(lua_State *L, struct vm *vm, int nargs, struct scope *scope);
 /* The error on top of L's stack (popped) is raised in the task at its current or next wait, once for
  * each call. No effect on one that has ended. */
 void task_cancel(lua_State *L, struct task *t);

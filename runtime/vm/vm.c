@@ -68,6 +68,7 @@ unsigned vm_run_number(const struct vm *vm) {
 
 void vm_keep(struct vm *vm, struct vm_resource *r) {
     r->prev = NULL;
+    r->scope = NULL;
     r->next = vm->resources;
     if (r->next) {
         r->next->prev = r;
@@ -88,4 +89,5 @@ void vm_forget(struct vm *vm, struct vm_resource *r) {
         r->next->prev = r->prev;
     }
     r->prev = r->next = NULL;
+    r->scope = NULL;
 }

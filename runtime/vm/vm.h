@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "world/world.h"
 
+struct scope;
 struct task;
 struct vm;
 
@@ -22,6 +23,7 @@ struct vm;
  * socket, a child process. `close` is called once, after the last task has ended. */
 struct vm_resource {
     struct vm_resource *prev, *next;
+    struct scope *scope; /* that it belongs to, or NULL: see scope_keep */
     void (*close)(struct vm_resource *r);
 };
 
