@@ -336,16 +336,18 @@ describe("membership.new", function()
     end)
   end)
 
-  it("neither reads nor overwrites a record of a newer version", function()
-    run(function(store)
-      assert(store:table("members"):create())
-      assert(store:table("members"):insert {
-        partition = "workers", row = "d1|worker_IN_1", synod_v = core.int32(2), incarnation = 1,
-      })
-      local joined, err = member(store, 1):join()
-      assert.is_nil(joined)
-      assert.equal("NewerVersion", err.code)
-      assert.same({}, member(store, 2):members())
-    end)
+  it("neither reads nor overwrites a record of a newer version, nor somebody else's", function()
+    for code, version in pairs { NewerVersion = core.int32(2), BadAnswer = "?" } do
+      run(function(store)
+        assert(store:table("members"):create())
+        assert(store:table("members"):insert {
+          partition = "workers", row = "d1|worker_IN_1", synod_v = version, incarnation = 1,
+        })
+        local joined, err = member(store, 1):join()
+        assert.is_nil(joined)
+        assert.equal(code, err.code)
+        assert.same({}, member(store, 2):members())
+      end)
+    end
   end)
 end)

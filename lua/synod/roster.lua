@@ -52,13 +52,19 @@ local function unpart(text)
   return (text:gsub("%%(%x%x)", function(digits) return string.char(tonumber(digits, 16)) end))
 end
 
----@return synod.Roster.Record|nil, "newer"|nil
+--- Other clients may write it as an Int32.
+local function version_of(e)
+  local v = e.synod_v
+  return math.tointeger(type(v) == "userdata" and v.value or v)
+end
+
+--- Nothing where it is not ours: of a newer version, or of somebody else.
+---@return synod.Roster.Record|nil
 local function record_of(e)
   local deployment, id = e.row:match("^([^|]*)|(.*)$")
-  if not id then return nil end
-  local version = math.tointeger(e.synod_v) or type(e.synod_v) == "table" and e.synod_v.value
-  if not version then return nil end
-  if version > LAYOUT then return nil, "newer" end
+  local version = version_of(e)
+  if not id or not version then return nil end
+  if version > LAYOUT then return nil end
   local info = json.decode(tostring(e.info or "null"))
   if info == json.null then info = nil end
   return {
@@ -86,9 +92,12 @@ function Roster:read(row, timeout)
   end
   local record = record_of(e)
   if record then return record end
+  local version = version_of(e)
   return nil, core.new_error {
-    code = "NewerVersion", operation = "read", target = ("the member %s of %s"):format(row, self.group),
-    message = ("its layout is %s, and this synod knows none above %d"):format(tostring(e.synod_v), LAYOUT),
+    code = version and "NewerVersion" or "BadAnswer", operation = "read",
+    target = ("the member %s of %s"):format(row, self.group),
+    message = version and ("its layout is %d, and this synod knows none above %d"):format(version, LAYOUT)
+      or "it is no record of a membership: somebody else writes into the table",
   }
 end
 

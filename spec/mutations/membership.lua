@@ -11,7 +11,8 @@ return {
   },
   {
     why = "a member is judged by the age of its join, not by an observed change",
-    file = ROSTER, spec = SPEC, from = [[if seen.stamp ~= stamp then seen.stamp, seen.at, seen.changed = stamp, now, true end]],
+    file = ROSTER, spec = SPEC,
+    from = [[if seen.stamp ~= stamp then seen.stamp, seen.at, seen.changed = stamp, now, true end]],
     to = [[]],
   },
   {
@@ -39,7 +40,7 @@ return {
   },
   {
     why = "a record of a newer version is overwritten",
-    file = ROSTER, spec = SPEC, from = [[if version > LAYOUT then return nil, "newer" end]], to = [[]],
+    file = ROSTER, spec = SPEC, from = [[if version > LAYOUT then return nil end]], to = [[]],
   },
   {
     why = "the first look passes for a settled one",
