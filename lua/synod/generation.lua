@@ -7,23 +7,12 @@
 -- (synod_v), and bare flags, are never touched; nor is what a newer synod wrote.
 
 local core = require "synod.core"
+local sweep = require "synod.sweep"
 
 local generation = {}
 
-local LAYOUT = "1" -- synod_v of what may be taken away
-local AGE_MAX_S = 7 * 24 * 3600
-local NAMES_MAX = 5000   -- looked at in one go: one request
-local DELETES_MAX = 200  -- flags taken away in one go
 local OF_ONE_RUN = "run-" -- how the id of a deployment begins that was made for one `synod run -n`
 local RUN_ID_BYTES = 8
-
----@class synod.generation.Group  the flags of one barrier
----@field newest integer  seconds since 1970
----@field flags synod.Item[]
-
-local function is_ours(item)
-  return item.metadata ~= nil and item.metadata.synod_v == LAYOUT
-end
 
 --- Which barrier of which deployment this belongs to, if it may go by its age.
 local function place_of(name)
@@ -33,53 +22,18 @@ local function place_of(name)
   if deployment and deployment:sub(1, #OF_ONE_RUN) == OF_ONE_RUN then return deployment, key end
 end
 
---- The flags by barrier, in the order of the list. A group that the limit may have cut is left out.
----@return synod.generation.Group[]
-local function groups(container, own)
-  local found, by_key, seen = {}, {}, 0
-  local last
-  for item in container:list { page = NAMES_MAX, metadata = true } do
-    seen = seen + 1
-    local deployment, key = place_of(item.name)
-    if deployment and deployment ~= own and is_ours(item) then
-      key = deployment .. "/" .. key
-      last = by_key[key]
-      if not last then
-        last = { newest = 0, flags = {} }
-        by_key[key], found[#found + 1] = last, last
-      end
-      last.newest = math.max(last.newest, item.last_modified)
-      last.flags[#last.flags + 1] = item
-    end
-    if seen == NAMES_MAX then
-      if found[#found] == last then found[#found] = nil end
-      break
-    end
-  end
-  return found
-end
-
 --- Takes away flags that are old, except those of the deployment `own`.
 ---@param container synod.Container
 ---@param own string   a deployment's part of the name
 ---@param now integer  the store's time, seconds since 1970
 ---@return integer removed, synod.Error? err  what stopped it
 function generation.clean(container, own, now)
-  local removed = 0
-  for _, group in ipairs(groups(container, own)) do
-    if now - group.newest > AGE_MAX_S then
-      for _, flag in ipairs(group.flags) do
-        if removed == DELETES_MAX then return removed end
-        local gone, err = container:blob(flag.name):delete { if_match = flag.etag }
-        if gone then
-          removed = removed + 1
-        elseif err.code ~= "BlobNotFound" and err.code ~= "ConditionNotMet" then
-          return removed, err
-        end
-      end
-    end
-  end
-  return removed
+  return sweep.old(container, now, {
+    group_of = function(name)
+      local deployment, key = place_of(name)
+      return deployment and deployment ~= own and deployment .. "/" .. key or nil
+    end,
+  })
 end
 
 --- The same in the background, where it can neither delay nor fail anything.
@@ -87,11 +41,7 @@ end
 ---@param own string
 ---@param now integer
 function generation.clean_later(container, own, now)
-  core.spawn(function()
-    local ok, removed, err = pcall(generation.clean, container, own, now)
-    if not ok then err = removed end
-    if err then require("synod.log").debug("old flags are left where they are", { why = tostring(err) }) end
-  end):detach()
+  sweep.later("old flags", generation.clean, container, own, now)
 end
 
 --- Takes away everything of a deployment that has ended: flags and gates.
@@ -102,7 +52,7 @@ function generation.remove(container, deployment)
   local names = {}
   for item in container:list { prefix = generation.part(deployment) .. "/", metadata = true } do
     local is_named_so = item.name:find("_%d+$") or item.name:find("%.gate$")
-    if is_named_so and is_ours(item) then names[#names + 1] = item.name end
+    if is_named_so and sweep.is_ours(item) then names[#names + 1] = item.name end
   end
   for _, name in ipairs(names) do
     local gone, err = container:blob(name):delete()

@@ -193,7 +193,7 @@ function world.run(seed, barrier)
   end, { clock = "virtual", seed = seed })
 end
 
-local MODULES = { "options", "backoff", "flags", "generation", "crossing", "barrier" }
+local MODULES = { "options", "backoff", "flags", "sweep", "generation", "crossing", "barrier" }
 
 --- The barrier with one change in its sources, loaded apart from the real one.
 ---@param mutation { file: string, find: string, replace: string }
