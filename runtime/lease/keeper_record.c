@@ -10,8 +10,8 @@
  * can happen. When one is refused because the ETag has moved, the next call reads whose nonce is there; ours is
  * success, and the deadline counts from the attempt that had it.
  *
- * A release writes on the ETag that was seen last, even when nothing of ours is known to be there: that voids every
- * attempt that may still be on its way.
+ * A release writes where the record is ours, and also on the ETag for which attempts may still be on their way: that
+ * voids them. Only a fence that was confirmed tells whose a record is, since two that contend propose the same.
  */
 #include "lease/keeper_kind.h"
 
@@ -28,7 +28,9 @@ struct record {
         int64_t sent;
     } tries[TRIES_MAX];
     unsigned count; /* attempts so far */
+    char base[80];  /* the ETag on which the last of them was made; "": none was */
     bool unsure;    /* the ETag has moved: read before anything else */
+    bool taken;     /* one of them to take was confirmed */
 };
 
 static struct record *record_of(struct keeper *k) {
@@ -57,9 +59,9 @@ static const struct record_try *try_of(struct keeper *k, const char *nonce) {
     return NULL;
 }
 
-/* The record that was read is the one that we wrote, or keep alive. */
-static bool is_ours(const struct keeper *k) {
-    return k->mark.ttl_ms != 0 && k->mark.fence == k->fence;
+/* The record that was seen is the one that we keep alive. */
+static bool is_ours(struct keeper *k) {
+    return record_of(k)->taken && k->mark.ttl_ms != 0 && k->mark.fence == k->fence;
 }
 
 /* ---- asking ---- */
@@ -88,6 +90,7 @@ static struct store_call *ask_write(struct keeper *k, enum keeper_step step) {
     bool complete =
         keeper_put_mark(k, call, &m) && keeper_copy(call, &call->req.when.if_match, k->sight.etag);
     if (complete && step != KEEPER_RELEASE) { /* that one the client repeats and settles */
+        memcpy(record_of(k)->base, k->sight.etag, sizeof k->sight.etag);
         complete = keeper_copy(call, &call->req.nonce, try_begin(k)->nonce);
     }
     if (complete) {
@@ -98,11 +101,14 @@ static struct store_call *ask_write(struct keeper *k, enum keeper_step step) {
 }
 
 static struct store_call *record_ask(struct keeper *k, enum keeper_step step) {
+    struct record *r = record_of(k);
     switch (step) {
+    case KEEPER_RELEASE:
+        r->unsure = r->unsure || !(is_ours(k) || strcmp(k->sight.etag, r->base) == 0);
+        /* fall through */
     case KEEPER_TAKE:
     case KEEPER_RENEW:
-    case KEEPER_RELEASE:
-        return record_of(k)->unsure ? keeper_call(k, VERB_BLOB_HEAD) : ask_write(k, step);
+        return r->unsure ? keeper_call(k, VERB_BLOB_HEAD) : ask_write(k, step);
     default:
         return keeper_ask_look(k, step);
     }
@@ -112,11 +118,17 @@ static struct store_call *record_ask(struct keeper *k, enum keeper_step step) {
 
 /* Whose is what was read? Where another wrote and kept our record it is still ours, though not renewed. */
 static enum keeper_verdict judge_found(struct keeper *k, enum keeper_step step, const char *nonce) {
+    struct record *r = record_of(k);
     const struct record_try *found = try_of(k, nonce);
+    bool first = found && !r->taken;
+    if (first) {
+        r->taken = true;
+        k->fence = k->mark.fence;
+    }
     if (step == KEEPER_RELEASE) {
         return is_ours(k) ? KEEPER_NEXT : KEEPER_DONE;
     }
-    if (found && is_ours(k) && (step == KEEPER_TAKE || found->sent > k->confirmed)) {
+    if (found && is_ours(k) && (first || found->sent > k->confirmed)) {
         k->sent = found->sent;
         return KEEPER_DONE;
     }
@@ -150,13 +162,15 @@ static enum keeper_verdict judge_read(struct keeper *k, enum keeper_step step,
 
 /* ---- judging a write ---- */
 
-static enum keeper_verdict take_written(struct keeper *k, struct store_call *call) {
+static enum keeper_verdict take_written(struct keeper *k, enum keeper_step step,
+                                        struct store_call *call) {
     struct pairs written;
     pairs_init(&written);
     bool kept = buf_append(&written.text, call->req.metadata, call->req.metadata_len);
     pairs_remove(&written, NONCE_NAME);
     kept = kept && keeper_take_sight(k, call, &written) == ERR_OK;
     pairs_release(&written);
+    record_of(k)->taken = record_of(k)->taken || step == KEEPER_TAKE;
     return kept ? KEEPER_DONE : KEEPER_DOUBT;
 }
 
@@ -169,7 +183,7 @@ static enum keeper_verdict judge_write(struct keeper *k, enum keeper_step step,
                 call->reply.err.code == ERR_CONTAINER_NOT_FOUND;
     switch (plain) {
     case KEEPER_DONE:
-        return take_written(k, call);
+        return take_written(k, step, call);
     case KEEPER_LOOK_AGAIN:
         if (step == KEEPER_RELEASE && gone) {
             return KEEPER_DONE;
@@ -181,6 +195,10 @@ static enum keeper_verdict judge_write(struct keeper *k, enum keeper_step step,
         return KEEPER_NEXT;
     case KEEPER_DOUBT:
         return step == KEEPER_RELEASE ? KEEPER_REFUSED : KEEPER_DOUBT;
+    case KEEPER_OTHERS:
+        if (step == KEEPER_TAKE) {
+            return KEEPER_LOOK_AGAIN; /* to say who it is */
+        }                             /* fall through */
     default:
         return step == KEEPER_RENEW ? KEEPER_AGAIN : plain;
     }

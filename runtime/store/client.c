@@ -357,6 +357,7 @@ static void take_found(struct call_state *s) {
     struct store_props props = reply->props;
     reply->props = found->props;
     found->props = props;
+    reply->server_date = found->server_date;
     if (s->call.req.verb == VERB_BLOB_APPEND) {
         reply->props.append_offset = s->call.req.position;
     }
