@@ -10,7 +10,8 @@
 -- and what the calls take and give. docs/reference/store.md explains them.
 
 local core = require "synod.core"
-require "synod.body" -- adds the methods of large bodies to blobs
+require "synod.body"  -- adds the methods of large bodies to blobs
+require "synod.lease" -- and leases that are kept
 
 local store = {}
 

@@ -58,6 +58,7 @@ bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool abs
     X(body)                                                                                        \
     X(lease)                                                                                       \
     X(mark)                                                                                        \
+    X(keeper)                                                                                      \
     X(meter)                                                                                       \
     X(input)                                                                                       \
     X(edm)                                                                                         \

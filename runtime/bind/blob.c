@@ -46,6 +46,16 @@ static int place_tostring(lua_State *L) {
     return 1;
 }
 
+/* core.place_of(container or blob) -> its store, the container's name, and the blob's or nil */
+static int l_place_of(lua_State *L) {
+    const char *type = luaL_testudata(L, 1, CONTAINER_TYPE) ? CONTAINER_TYPE : BLOB_TYPE;
+    struct place *p = luaL_checkudata(L, 1, type);
+    lua_getiuservalue(L, 1, 1);
+    lua_pushstring(L, p->container);
+    lua_pushstring(L, p->name);
+    return 3;
+}
+
 /* core.name_fault("container", "blob", "queue" or "table", name) -> what is wrong with it, or nil */
 static int l_name_fault(lua_State *L) {
     static const char *const KINDS[] = {"container", "blob", "queue", "table", NULL};
@@ -240,7 +250,8 @@ void bind_blob(lua_State *L, struct vm *vm) {
                                     {"break_lease", blob_break_lease},
                                     {NULL, NULL}};
     static const luaL_Reg META[] = {{"__tostring", place_tostring}, {NULL, NULL}};
-    static const luaL_Reg FUNCTIONS[] = {{"name_fault", l_name_fault}, {NULL, NULL}};
+    static const luaL_Reg FUNCTIONS[] = {
+        {"name_fault", l_name_fault}, {"place_of", l_place_of}, {NULL, NULL}};
     bind_type(L, vm, CONTAINER_TYPE, CONTAINER, META);
     bind_type(L, vm, BLOB_TYPE, BLOB, META);
     bind_functions(L, vm, FUNCTIONS);

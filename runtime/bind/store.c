@@ -20,6 +20,7 @@ static void bound_store_close(struct vm_resource *r) {
     }
     vm_forget(b->vm, &b->resource);
     waits_end(b);
+    bound_keepers_close(b);
     struct store *store = b->store;
     b->store = NULL;
     store_free(store);

@@ -25,16 +25,18 @@
 #define LEASE_TYPE "synod.Lease"
 
 struct change_wait;
+struct bound_keeper;
 
 struct bound_store {
     struct vm_resource resource; /* closes the store at the end of the run */
     struct vm *vm;
-    struct store *store;       /* NULL: closed */
-    struct store_call *loose;  /* see above; may be left over from an error */
-    struct store_call *pushed; /* the same */
-    struct change_wait *waits; /* store:changed calls under way */
-    struct meter meter;        /* of the store's */
-    struct meter *page;        /* of the ledger: where they go when it is closed */
+    struct store *store;          /* NULL: closed */
+    struct store_call *loose;     /* see above; may be left over from an error */
+    struct store_call *pushed;    /* the same */
+    struct change_wait *waits;    /* store:changed calls under way */
+    struct bound_keeper *keepers; /* on its blobs and containers: see keeper.c */
+    struct meter meter;           /* of the store's */
+    struct meter *page;           /* of the ledger: where they go when it is closed */
 };
 
 struct place {
@@ -47,6 +49,7 @@ struct place {
 
 /* Raise when the argument is something else, or the store was closed. */
 struct bound_store *bound_store_check(lua_State *L, int arg);
+void bound_store_check_open(lua_State *L, const struct bound_store *store);
 struct place *place_check(lua_State *L, int arg, const char *type);
 /* Pushes a place; the store's userdata is at index `owner`. */
 void place_push(lua_State *L, int owner, struct bound_store *store, const char *type,
@@ -83,6 +86,9 @@ int blob_lease(lua_State *L);
 int blob_break_lease(lua_State *L);
 int container_lease(lua_State *L);
 int container_break_lease(lua_State *L);
+
+/* keeper.c: the store is about to be closed; what is held on it is lost. */
+void bound_keepers_close(struct bound_store *store);
 
 /* container:list and store:containers: see store_list.c. */
 int container_list(lua_State *L);

@@ -21,14 +21,14 @@ void call_drop(struct store_call **left) {
     }
 }
 
-static void check_open(lua_State *L, const struct bound_store *store) {
+void bound_store_check_open(lua_State *L, const struct bound_store *store) {
     if (!store->store) {
         luaL_error(L, "the store is closed");
     }
 }
 
 struct store_call *call_new(lua_State *L, struct bound_store *store, enum store_verb verb) {
-    check_open(L, store);
+    bound_store_check_open(L, store);
     call_drop(&store->loose);
     struct store_call *call = store_call_new(store->store, verb);
     store->loose = call;
@@ -96,7 +96,7 @@ static void guard_call(lua_State *L, struct bound_store *store, struct store_cal
 
 bool call_begin(lua_State *L, struct bound_store *store, struct store_call *call,
                 struct task *task) {
-    check_open(L, store); /* a finaliser may have closed it since the call was made */
+    bound_store_check_open(L, store); /* a finaliser may have closed it since the call was made */
     guard_call(L, store, call);
     struct waiting *w = call->owner;
     store->loose = NULL;

@@ -1,0 +1,86 @@
+-- held: a lease that the core keeps: renewed in the background, and over when our own clock says so.
+--
+--   held:held()         is it ours at this instant?             held.fence   the fencing token, for this holding
+--   held:remaining()    seconds until it would be lost          held.id      the lease id: as good as the lease
+--   held:wait_lost(5)   err LeaseLost, or nil                   held:release()
+--
+-- Made by synod.lease: contender:try, contender:take, blob:lease { keep = true }.
+
+local core = require "synod.core"
+
+local held = {}
+
+---@class synod.Held
+---@field fence? integer  grows with each holder of the blob; does not change while this one holds
+---@field id string       a GUID; of a short lease, which has none, ""
+---@field blob synod.Blob
+local Held = {}
+Held.__index = Held
+Held.__name = "synod.Held"
+
+held.methods = Held -- for the modules that add to them
+
+--- What the core's keeper has taken.
+---@return synod.Held
+function held.new(blob, keeper)
+  return setmetatable({ blob = blob, keeper = keeper, fence = keeper.fence, id = keeper.id }, Held)
+end
+
+--- Is the lease ours, by our own clock? False from the soft stop on, and after the loss, release or change.
+---@return boolean
+function Held:held()
+  return self.keeper:held()
+end
+
+--- Seconds to the soft stop, when the lease is lost unless it is renewed before; 0 when it is not held.
+---@return number
+function Held:remaining()
+  return self.keeper:remaining()
+end
+
+--- Waits until the lease is lost.
+---@param timeout? number  seconds; nothing: for ever
+---@return synod.Error|nil err  LeaseLost, and how; nil: it was released, or the time is over
+function Held:wait_lost(timeout)
+  return self.keeper:wait_lost(timeout)
+end
+
+--- Gives the lease back. It is not held from the beginning of the call on. What it guarded must have ended before.
+---@return true|nil, synod.Error? err  LeaseLost: it had been lost before; what the store refuses
+function Held:release()
+  return self.keeper:release()
+end
+
+--- Hands the lease over to another's id, without a free instant. Whatever comes of it, it is not held from the
+--- beginning of the call on. Not for short leases: Unsupported.
+---@param id string  a GUID, which the successor has proposed
+---@return true|nil, synod.Error? err
+function Held:change(id)
+  return self.keeper:change(id)
+end
+
+--- How it stands: state, fence, renewals so far, and when (as synod.now) the last was confirmed, and the two stops are.
+---@return table
+function Held:status()
+  return self.keeper:status()
+end
+
+--- The end of a to-be-closed variable: gives it back, whatever comes of it.
+function Held:close()
+  self.keeper:release()
+end
+
+Held.__close = Held.close
+
+function Held:__tostring()
+  return tostring(self.keeper)
+end
+
+--- The instants of a lease with this ttl, in seconds from the sending of the last renewal that was confirmed.
+---@param ttl number
+---@return table|nil times, string? why  it is no ttl, and why not
+function held.times(ttl)
+  return core.lease_timing(ttl)
+end
+
+return held
