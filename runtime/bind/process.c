@@ -3,7 +3,7 @@
  *     core.process_spawn{file = , args = {argv0, ...}, env = {"NAME=value", ...}, directory = ,
  *                        stdin = "pipe"|"null"|"inherit", stdout = , stderr = , passed = {fd, ...}, foreground = , guarded = ,
  *                        leash = , soft = , hard = , terminal = }
- *         -> process, or nil, err; with a leash it has a parent of its own (lease/leash.h)
+ *         -> process, or nil, err; with a leash, and under a guard, it has a parent of its own (lease/leash.h)
  *     process:move(soft, hard) -> whether it was told     the deadlines of a leash, as of core.instant()
  *     process:wait([seconds]) -> "exited", code | "killed", signal | nil, err (not run) | "running"
  *     process:read("stdout"|"stderr") -> bytes ("": ask again) | nil (the end)
@@ -20,8 +20,8 @@
 
 #include "base/alloc.h"
 #include "bind/bind.h"
-#include "vm/scope.h"
 #include "lease/leash.h"
+#include "vm/scope.h"
 #include "world/process.h"
 
 #define PROCESS_TYPE "synod.process"
@@ -42,7 +42,9 @@ struct stream_wait {
 
 struct lua_process {
     struct process process;
-    struct leash leash; /* off: the command is our own child */
+    struct leash leash;  /* off: the command is our own child */
+    struct scope *scope; /* a reference to the one whose deadlines the leash follows; NULL: none */
+    struct scope_watch watch;
     struct vm *vm;
     struct vm_resource resource;
     bool open;
@@ -68,6 +70,14 @@ static void wake(struct task **waiting) {
     }
 }
 
+static void unwatch(struct lua_process *lp) {
+    if (lp->scope) {
+        scope_unwatch(lp->scope, &lp->watch);
+        scope_unref(lp->scope);
+        lp->scope = NULL;
+    }
+}
+
 /* Whoever waits for it goes on, and finds it ended. */
 static void process_close(struct lua_process *lp) {
     if (!lp->open) {
@@ -75,6 +85,7 @@ static void process_close(struct lua_process *lp) {
     }
     lp->open = false;
     vm_forget(lp->vm, &lp->resource);
+    unwatch(lp);
     alarm_clear(lp->process.world, &lp->patience);
     leash_release(&lp->leash, &lp->process);
     wake(&lp->waiter);
@@ -174,17 +185,32 @@ static int64_t opt_instant(lua_State *L, const char *field) {
     return at;
 }
 
-/* A command takes no virtual time, so no virtual deadline is its own. */
+static void scope_moved(struct scope_watch *w, struct scope *s) {
+    struct lua_process *lp = container_of(w, struct lua_process, watch);
+    if (leash_is_on(&lp->leash)) {
+        leash_move(&lp->leash, scope_soft(s), scope_hard(s));
+    }
+}
+
+/* A command takes no virtual time, so no virtual deadline is its own. Under a guard it has the guard's deadlines. */
 static int start(lua_State *L, struct lua_process *lp, const struct process_options *o) {
-    if (!bind_opt_boolean_field(L, 1, "leash", false) || world_is_virtual(vm_world(lp->vm))) {
+    struct scope *scope = scope_running(lp->vm);
+    bool leash = scope || bind_opt_boolean_field(L, 1, "leash", false);
+    if (!leash || world_is_virtual(vm_world(lp->vm))) {
         return process_start(&lp->process, o);
     }
     struct leash_times times = {
-        .soft = opt_instant(L, "soft"),
-        .hard = opt_instant(L, "hard"),
+        .soft = scope ? scope_soft(scope) : opt_instant(L, "soft"),
+        .hard = scope ? scope_hard(scope) : opt_instant(L, "hard"),
         .terminal = bind_opt_boolean_field(L, 1, "terminal", false),
     };
-    return leash_start(&lp->leash, &lp->process, o, &times);
+    int rc = leash_start(&lp->leash, &lp->process, o, &times);
+    if (rc == 0 && scope) {
+        lp->scope = scope_ref(scope);
+        lp->watch.moved = scope_moved;
+        scope_watch(scope, &lp->watch);
+    }
+    return rc;
 }
 
 static int l_process_spawn(lua_State *L) {

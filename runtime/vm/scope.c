@@ -159,6 +159,7 @@ static void scope_harden(struct scope *s) {
             task_stop(t);
         }
     }
+    scope_pause(s); /* nothing guarded runs meanwhile, which may take a moment */
     close_resources(s);
 }
 

@@ -67,11 +67,20 @@ struct task *task_spawn_in(lua_State *L, struct vm *vm, int nargs, struct scope 
 
 /* ---- the door ---- */
 
+/* A coroutine that swallows its stop does not keep it from those outside. */
+static void pass_on_stop(struct vm *vm, lua_State *outer) {
+    struct task *t = vm->running;
+    if (outer && t && t->stop_due && scope_is_hard(t->scope)) {
+        hook_arm(vm, outer, 1);
+    }
+}
+
 int vm_resume(struct vm *vm, lua_State *co, lua_State *from, int nargs, int *nresults) {
     lua_State *outer = vm->innermost;
     vm->innermost = co;
     int status = lua_resume(co, from, nargs, nresults);
     vm->innermost = outer;
+    pass_on_stop(vm, outer);
     return status;
 }
 
@@ -82,6 +91,7 @@ int vm_close(struct vm *vm, lua_State *co) {
     int status = lua_resetthread(co);
     vm->closing--;
     vm->innermost = outer;
+    pass_on_stop(vm, outer);
     return status;
 }
 
