@@ -7,6 +7,7 @@
 -- Made by synod.lease: contender:try, contender:take, blob:lease { keep = true }.
 
 local core = require "synod.core"
+local fenced = require "synod.fenced"
 
 local held = {}
 
@@ -64,6 +65,9 @@ end
 function Held:status()
   return self.keeper:status()
 end
+
+--- Writes with our fence, refused (Fenced) where a newer one is stored; see synod.fenced.
+Held.put, Held.set_metadata, Held.merge = fenced.put, fenced.set_metadata, fenced.merge
 
 --- The end of a to-be-closed variable: gives it back, whatever comes of it.
 function Held:close()

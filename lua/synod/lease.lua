@@ -14,6 +14,7 @@
 local backoff = require "synod.backoff"
 local core = require "synod.core"
 local held_lease = require "synod.held"
+local mark = require "synod.mark"
 local options = require "synod.options"
 
 local lease = {}
@@ -51,6 +52,8 @@ local KEPT_DURATION_S = 60
 function lease.of(place, id)
   return core.lease_handle(place, id)
 end
+
+lease.look = mark.look -- who holds a blob, as its metadata tell
 
 --- Who takes a lease, for its metadata. A program that was given no name is known by its host and process.
 local function signature(who)

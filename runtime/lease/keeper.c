@@ -242,6 +242,12 @@ void keeper_change(struct keeper *k, const char *id, void (*done)(struct keeper 
     k->done = done;
     k->owner = owner;
     memcpy(k->next_id, id, strnlen(id, sizeof k->next_id - 1) + 1);
+    if (k->kind == &KEEPER_RECORD) {
+        struct error e;
+        error_set(&e, ERR_UNSUPPORTED, "a lease below 15 s is a record, which has no id to change");
+        keeper_finish(k, &e);
+        return;
+    }
     leave(k, KEEPER_CHANGE);
 }
 
@@ -298,7 +304,7 @@ int64_t keeper_ttl(const struct keeper *k) {
 }
 
 const char *keeper_id(const struct keeper *k) {
-    return k->id;
+    return k->kind == &KEEPER_RECORD ? "" : k->id;
 }
 
 const struct error *keeper_error(const struct keeper *k) {

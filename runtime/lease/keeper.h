@@ -101,7 +101,7 @@ void keeper_try(struct keeper *k, int64_t until, void (*done)(struct keeper *k),
  * keeper_error says Ok, LeaseLost when it had been lost before, or why the release failed. */
 void keeper_release(struct keeper *k, void (*done)(struct keeper *k), void *owner);
 /* The same, handing the service's lease to another's id (a GUID; copied). Whatever comes of it, this keeper
- * never holds again. Unsupported for a record. */
+ * never holds again. A record cannot: Unsupported, and nothing has changed. */
 void keeper_change(struct keeper *k, const char *id, void (*done)(struct keeper *k), void *owner);
 void *keeper_owner(const struct keeper *k); /* as given with the last `done` */
 

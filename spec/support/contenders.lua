@@ -67,10 +67,12 @@ function contenders.faults(log)
   for i = 2, #log do
     local one, next_one = log[i - 1], log[i]
     if next_one.from < one.to then
-      found[#found + 1] = ("%s holds from %.4f on, and %s until %.4f"):format(next_one.id, next_one.from, one.id, one.to)
+      local text = "%s holds from %.4f on, and %s until %.4f"
+      found[#found + 1] = text:format(next_one.id, next_one.from, one.id, one.to)
     end
     if next_one.fence <= one.fence then
-      found[#found + 1] = ("the fence of %s is %d after %d of %s"):format(next_one.id, next_one.fence, one.fence, one.id)
+      local text = "the fence of %s is %d after %d of %s"
+      found[#found + 1] = text:format(next_one.id, next_one.fence, one.fence, one.id)
     end
   end
   return found
