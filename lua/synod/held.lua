@@ -3,11 +3,14 @@
 --   held:held()         is it ours at this instant?             held.fence   the fencing token, for this holding
 --   held:remaining()    seconds until it would be lost          held.id      the lease id: as good as the lease
 --   held:wait_lost(5)   err LeaseLost, or nil                   held:release()
+--   held:guard(fn, ...) fn's results; fn is stopped before the lease could be another's
+--   held:put(blob, body, { ... })   refused where a newer fence is stored; set_metadata and merge too
 --
 -- Made by synod.lease: contender:try, contender:take, blob:lease { keep = true }.
 
 local core = require "synod.core"
 local fenced = require "synod.fenced"
+local guard = require "synod.guard"
 
 local held = {}
 
@@ -18,8 +21,6 @@ local held = {}
 local Held = {}
 Held.__index = Held
 Held.__name = "synod.Held"
-
-held.methods = Held -- for the modules that add to them
 
 --- What the core's keeper has taken.
 ---@return synod.Held
@@ -58,6 +59,16 @@ end
 ---@return true|nil, synod.Error? err
 function Held:change(id)
   return self.keeper:change(id)
+end
+
+--- Runs fn as a task of its own, and stops it before the lease could be another's. What it starts (tasks, connections,
+--- commands) belongs to the guard, and has ended when this returns. Does not release the lease.
+---@param fn function
+---@param ... any  its arguments
+---@return ...  fn's results; its error is raised, LeaseLost too
+function Held:guard(fn, ...)
+  if type(fn) ~= "function" then error("held:guard: a function expected, got " .. type(fn), 2) end
+  return guard.run(self.keeper:scope(), fn, ...)
 end
 
 --- How it stands: state, fence, renewals so far, and when (as synod.now) the last was confirmed, and the two stops are.

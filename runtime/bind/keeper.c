@@ -7,6 +7,7 @@
  *     keeper:held(), keeper:remaining() -> seconds to the soft stop
  *     keeper:wait_lost([timeout]) -> err, or nil when it was released, or the time is over
  *     keeper:status() -> {state =, fence =, renewals =, confirmed =, soft =, hard =, ttl =} instants as synod.now
+ *     keeper:scope() -> a scope for synod.guard, which moves and stops with the lease
  *     keeper:successor() -> another keeper, which knows what this one saw
  *     keeper.id, keeper.fence
  *     core.lease_timing(ttl, [renew], [try]) -> {ttl =, renew =, try =, soft =, hard =, ...}, or nil, why
@@ -16,9 +17,11 @@
  */
 #include "bind/store.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "bind/scope.h"
 #include "lease/keeper.h"
 #include "store/lease_rules.h"
 
@@ -344,6 +347,65 @@ static int keeper_wait_lost(lua_State *L) {
     return task_wait(L, vm, &b->waiting, deadline, lost_results);
 }
 
+/* ---- guards ---- */
+
+/* Between a keeper and a scope that ends with its lease. */
+struct guard_link {
+    struct keeper_listener listener;
+    struct bound_keeper *keeper;
+    struct scope *scope;
+};
+
+static void stop_guard(struct scope *s, const struct keeper *k) {
+    const struct error *lost = k ? keeper_lost(k) : NULL;
+    struct error left;
+    error_set(&left, ERR_LEASE_LOST, "the lease was given back while it guarded this");
+    scope_stop(s, lost ? lost : &left);
+}
+
+static void guard_changed(struct keeper_listener *l, struct keeper *k) {
+    struct guard_link *g = container_of(l, struct guard_link, listener);
+    if (keeper_state(k) == KEEPER_HELD) {
+        scope_set_deadlines(g->scope, keeper_soft(k), keeper_hard(k));
+    } else {
+        stop_guard(g->scope, k);
+    }
+}
+
+static void guard_closed(struct scope *s, void *arg) {
+    struct guard_link *g = arg;
+    (void)s;
+    if (g->keeper->keeper) {
+        keeper_ignore(g->keeper->keeper, &g->listener);
+    }
+    free(g);
+}
+
+static int keeper_scope(lua_State *L) {
+    struct vm *vm = task_enter(L, "lease:guard");
+    struct bound_keeper *b = keeper_check(L);
+    const struct keeper *k = b->keeper;
+    const struct place *p = b->place;
+    struct guard_link *g = xcalloc(1, sizeof *g);
+    *g = (struct guard_link){.listener = {.changed = guard_changed}, .keeper = b};
+    struct scope_options o = {
+        .soft = keeper_soft(k),
+        .hard = keeper_hard(k),
+        .slice = keeper_timing(k)->slice,
+        .lease = {p->store->store, p->container, p->name, keeper_id(k)},
+        .closed = guard_closed,
+        .arg = g,
+    };
+    lua_settop(L, 1);
+    o.name = p->name ? lua_pushfstring(L, "%s/%s", p->container, p->name) : p->container;
+    g->scope = scope_push(L, vm, &o, 1);
+    keeper_listen(b->keeper, &g->listener);
+    if (!keeper_held(k)) {
+        stop_guard(g->scope, k);
+    }
+    return 1;
+}
+
 /* ---- asking ---- */
 
 static int keeper_is_held(lua_State *L) {
@@ -373,7 +435,7 @@ static int keeper_status(lua_State *L) {
     set_seconds(L, "confirmed", keeper_confirmed(k));
     set_seconds(L, "soft", keeper_soft(k));
     set_seconds(L, "hard", keeper_hard(k));
-    set_seconds(L, "ttl", keeper_ttl(k));
+    set_seconds(L, "ttl", keeper_timing(k)->ttl);
     return 1;
 }
 
@@ -432,9 +494,11 @@ void bind_keeper(lua_State *L, struct vm *vm) {
     static const luaL_Reg FUNCTIONS[] = {
         {"keeper", l_keeper}, {"lease_timing", l_lease_timing}, {NULL, NULL}};
     static const luaL_Reg METHODS[] = {
-        {"try", keeper_do_try},    {"release", keeper_do_release},  {"change", keeper_do_change},
-        {"held", keeper_is_held},  {"remaining", keeper_remaining}, {"wait_lost", keeper_wait_lost},
-        {"status", keeper_status}, {"successor", keeper_next},      {NULL, NULL}};
+        {"try", keeper_do_try},          {"release", keeper_do_release},
+        {"change", keeper_do_change},    {"held", keeper_is_held},
+        {"remaining", keeper_remaining}, {"wait_lost", keeper_wait_lost},
+        {"status", keeper_status},       {"scope", keeper_scope},
+        {"successor", keeper_next},      {NULL, NULL}};
     static const luaL_Reg META[] = {
         {"__gc", keeper_collect}, {"__tostring", keeper_tostring}, {NULL, NULL}};
     bind_type(L, vm, KEEPER_TYPE, METHODS, META);

@@ -299,8 +299,8 @@ int64_t keeper_fence(const struct keeper *k) {
     return k->fence;
 }
 
-int64_t keeper_ttl(const struct keeper *k) {
-    return k->options.timing.ttl;
+const struct lease_timing *keeper_timing(const struct keeper *k) {
+    return &k->options.timing;
 }
 
 const char *keeper_id(const struct keeper *k) {

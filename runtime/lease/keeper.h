@@ -114,7 +114,7 @@ bool keeper_held(const struct keeper *k); /* KEEPER_HELD, and the clock is befor
 int64_t keeper_soft(const struct keeper *k);  /* LeaseLost is due */
 int64_t keeper_hard(const struct keeper *k);  /* the contract's instant: nothing guarded goes on */
 int64_t keeper_fence(const struct keeper *k); /* ours; 0: without */
-int64_t keeper_ttl(const struct keeper *k);   /* ns */
+const struct lease_timing *keeper_timing(const struct keeper *k);
 /* The lease id ("" for a record): as good as the lease itself, never to be shown or stored. */
 const char *keeper_id(const struct keeper *k);
 /* The last try, release or change: ERR_OK, or why not. */
