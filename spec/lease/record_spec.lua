@@ -9,8 +9,8 @@ local synod = require "synod"
 
 local PATH = "mutex/a"
 
---- fn(blob, open, store): `open(faults)` is a store of its own over the same file, and its blob; closing it is a crash, since
---- nothing more is sent.
+--- fn(blob, open, store): `open(faults)` is a store of its own over the same file, and its blob; closing it is a crash,
+--- since nothing more is sent.
 local function with_file(fn)
   local folder <close> = sh.folder()
   local url = "embedded:" .. folder.path .. "/store.db?relaxed"
