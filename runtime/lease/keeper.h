@@ -65,10 +65,11 @@ struct keeper_options {
     struct store *store;
     const char *container, *name; /* name NULL: the container's own lease (no fence, no `make`) */
     struct lease_timing timing;   /* its ttl says which kind: the service's lease, or a record */
-    const char *id;               /* propose this one, once; NULL: a random one for each series */
-    bool fence;                   /* raise the fence before holding. A record always does */
-    bool keep;                    /* renew in the background; false: it is over when its time is */
-    bool make;                    /* create container and blob (create-only) when they are absent */
+    const char
+        *id; /* propose this one, once, and it may be held under it; NULL: a random one each time */
+    bool fence; /* raise the fence before holding. A record always does */
+    bool keep;  /* renew in the background; false: it is over when its time is */
+    bool make;  /* create container and blob (create-only) when they are absent */
     const char *holder, *host, *purpose; /* for the metadata; NULL: not told */
     int64_t pid;
     struct keeper_errands errands;

@@ -87,6 +87,7 @@ struct keeper {
     int64_t fence;               /* to be written, or ours; 0: none */
     int64_t soft, hard;
     int64_t renewals, confirmed;
+    bool given;        /* the id was: the lease may be there under it already */
     bool taken;        /* TAKE is confirmed; not yet held */
     bool maybe;        /* an attempt to take may have happened */
     bool others;       /* the store has said that the lease is another's: nothing to release */

@@ -83,7 +83,7 @@ enum keeper_verdict keeper_others(struct keeper *k) {
 /* Both kinds exclude each other. A record that has changed since the last look is somebody's, even where the
  * service's lease is ours by now. */
 static enum keeper_verdict judge_place(struct keeper *k) {
-    bool foreign = k->sight.leased && !k->taken;
+    bool foreign = k->sight.leased && !k->taken && !(k->given && k->kind->fences);
     k->again = NEVER;
     if (foreign || record_lives(k)) {
         return keeper_others(k);

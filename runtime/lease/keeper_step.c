@@ -285,7 +285,8 @@ void keeper_try(struct keeper *k, int64_t until, void (*done)(struct keeper *k),
     k->fence = 0;
     k->rest = REST_MIN_MS * NS_PER_MS;
     error_clear(&k->last);
-    if (k->options.id) {
+    k->given = k->options.id != NULL;
+    if (k->given) {
         memcpy(k->id, k->options.id, strnlen(k->options.id, sizeof k->id - 1) + 1);
         k->options.id = NULL;
     } else {
