@@ -150,3 +150,273 @@ describe("guard.run", function()
     end)
   end)
 end)
+
+describe("nested guards", function()
+  --- What happened to the inner and the outer body, with these deadlines.
+  local function nested(outer_soft, outer_hard, inner_soft, inner_hard)
+    local log = { inner = {}, outer = {} }
+    run(function()
+      pcall(guard.run, scope(outer_soft, outer_hard, { name = "outer" }), function()
+        local ok, err = pcall(guard.run, scope(inner_soft, inner_hard, { name = "inner" }), function()
+          sleep(log.inner, 100)
+          sleep(log.inner, 0.25)
+          sleep(log.inner, 100)
+        end)
+        log.raised, log.at = ok or tostring(err):match("^guard (%w+)"), core.now()
+        sleep(log.outer, 0.25)
+      end)
+      log.over = core.now()
+    end)
+    return log
+  end
+
+  it("end by the inner one when it comes first", function()
+    local log = nested(10, 11, 2, 3)
+    assert.same({ { 2, "LeaseLost" }, { 2.25, true } }, log.inner)
+    assert.same({ "inner", 3 }, { log.raised, log.at })
+    assert.same({ { 3.25, true } }, log.outer)
+  end)
+
+  it("end by the outer one when it comes first, and nobody is told twice", function()
+    local log = nested(2, 3, 2.1, 11)
+    assert.same({ { 2, "LeaseLost" }, { 2.25, true } }, log.inner)
+    assert.equal(3, log.over)
+    assert.same({}, log.outer)
+  end)
+
+  it("let nothing of the inner one outlive the outer's hard stop, not even its clean-up", function()
+    local log = {}
+    run(function()
+      pcall(guard.run, scope(2, 3), function()
+        guard.run(scope(100, 101), function()
+          local _ <close> = closing(function() log[#log + 1] = core.now() end)
+          core.spawn(function() while true do pcall(core.sleep, 100) end end)
+          pcall(core.sleep, 100)
+          core.sleep(100)
+        end)
+      end)
+      assert.equal(3, core.now())
+    end)
+    assert.same({}, log)
+  end)
+
+  it("cannot begin in what has been lost", function()
+    run(function()
+      pcall(guard.run, scope(2, 3), function()
+        pcall(core.sleep, 100)
+        local ok, err = pcall(guard.run, guard.scope(), function() error "ran" end)
+        assert.same({ false, "LeaseLost" }, { ok, err.code })
+      end)
+    end)
+  end)
+end)
+
+describe("a stop", function()
+  it("may come at once, with its own error, and the hard one after the grace", function()
+    local log = {}
+    run(function()
+      local s = scope(50, 50.5)
+      core.spawn(function()
+        core.sleep(1)
+        s:stop(core.new_error { code = "FenceRegressed", message = "it fell" })
+        s:stop() -- the first counts
+        s:move(90 * S, 91 * S)
+      end)
+      local ok, err = pcall(guard.run, s, function()
+        sleep(log, 100)
+        sleep(log, 100)
+      end)
+      assert.same({ false, "FenceRegressed" }, { ok, err.code })
+      assert.matches("it fell", tostring(err), 1, true)
+      assert.equal(1.5, core.now())
+    end)
+    assert.same({ { 1, "FenceRegressed" } }, log)
+  end)
+
+  --- Where a to-be-closed handler waits over the soft stop.
+  local IN_CLOSE = {
+    ["a block that ends"] = function(handler) do local _ <close> = closing(handler) end end,
+    ["a function that returns"] = function(handler) local _ <close> = closing(handler) return 1 end,
+    ["pcall, while an error unwinds"] = function(handler)
+      pcall(function() local _ <close> = closing(handler) error "mine" end)
+    end,
+    ["xpcall, while an error unwinds"] = function(handler)
+      xpcall(function(...) local _ <close> = closing(handler) error(...) end, tostring, "mine", 2)
+    end,
+    ["a coroutine"] = function(handler)
+      coroutine.wrap(function() do local _ <close> = closing(handler) end end)()
+    end,
+    ["a function that it calls, in a coroutine of its own"] = function(handler)
+      do local _ <close> = closing(function() coroutine.wrap(function() pcall(handler) end)() end) end
+    end,
+  }
+  for where, body in pairs(IN_CLOSE) do
+    it("waits for a to-be-closed handler of " .. where, function()
+      local log = {}
+      run(function()
+        pcall(guard.run, scope(2, 10), function()
+          body(function() sleep(log, 3) end)
+          sleep(log, 100)
+        end)
+      end)
+      assert.same({ { 3, true }, { 3, "LeaseLost" } }, log)
+    end)
+
+    it("does not wait for it at the hard stop: " .. where, function()
+      run(function()
+        pcall(guard.run, scope(2, 2.5), function() body(function() core.sleep(100) end) end)
+        assert.equal(2.5, core.now())
+      end)
+    end)
+  end
+
+  it("waits for the handler that the body's own error runs", function()
+    local log = {}
+    run(function()
+      local ok, err = pcall(guard.run, scope(2, 10), function()
+        local _ <close> = closing(function() sleep(log, 3) end)
+        error("mine", 0)
+      end)
+      assert.same({ false, "mine" }, { ok, err })
+    end)
+    assert.same({ { 3, true } }, log)
+  end)
+
+  it("is raised in what pcall protects, and in a coroutine", function()
+    run(function()
+      for _, body in ipairs {
+        function() local ok, err = pcall(core.sleep, 100) return ok or err.code end,
+        function() local ok, err = xpcall(core.sleep, function(e) return e end, 100) return ok or err.code end,
+        function()
+          local co = coroutine.create(function() core.sleep(100) end)
+          local ok, err = coroutine.resume(co)
+          return ok or err.code
+        end,
+      } do
+        assert.equal("LeaseLost", guard.run(scope(1, 2), body))
+      end
+    end)
+  end)
+
+  it("that comes with the end of a wait is raised at the next one: no result is lost", function()
+    run(function()
+      local s = scope(50, 51)
+      core.spawn(function() core.sleep(1) s:move(2 * S, 3 * S) end) -- so that the stop comes after the end of the sleep
+      local log = {}
+      pcall(guard.run, s, function()
+        sleep(log, 2)
+        sleep(log, 100)
+      end)
+      assert.same({ { 2, true }, { 2, "LeaseLost" } }, log)
+    end)
+  end)
+
+  it("ends what is raised again and again, whatever catches it", function()
+    run(function()
+      local turns = 0
+      local ok, err = pcall(guard.run, scope(1, 2), function()
+        while true do
+          turns = turns + 1
+          pcall(core.sleep, 0.1)
+        end
+      end)
+      assert.same({ false, "LeaseLost" }, { ok, err.code })
+      assert.equal(2, core.now())
+      assert.is_true(turns < 25)
+    end)
+  end)
+
+  it("of a task that nobody joins is no failure of the run", function()
+    assert.equal("fine", run(function()
+      pcall(guard.run, scope(1, 2), function()
+        core.spawn(function() core.sleep(100) end)
+        core.sleep(100)
+      end)
+      collectgarbage()
+      core.sleep(1)
+      return "fine"
+    end))
+  end)
+end)
+
+describe("what is left in a guard", function()
+  it("is stopped the hard way after 10 s when it does not end", function()
+    run(function()
+      guard.run(guard.scope(), function()
+        core.spawn(function() while true do pcall(core.sleep, 100) end end)
+        core.sleep(1)
+      end)
+      assert.is_true(core.now() >= 11 and core.now() <= 12, core.now())
+    end)
+  end)
+
+  it("is told again each second", function()
+    local log = {}
+    run(function()
+      guard.run(guard.scope(), function()
+        core.spawn(function()
+          sleep(log, 100)
+          sleep(log, 100)
+        end)
+        core.sleep(1)
+      end)
+    end)
+    assert.same({ { 1, "Cancelled" }, { 2, "Cancelled" } }, log)
+  end)
+
+  it("is not told twice of one stop of the run", function()
+    local log = {}
+    pcall(run, function()
+      core.spawn(function()
+        guard.run(guard.scope(), function()
+          sleep(log, 100)
+          sleep(log, 0.5)
+        end)
+      end)
+      core.sleep(1)
+      error "over" -- every task is cancelled
+    end)
+    assert.same({ { 1, "Cancelled" }, { 1.5, true } }, log)
+  end)
+
+  it("keeps a cancel that comes while it is awaited", function()
+    run(function()
+      local reached = false
+      local t = core.spawn(function()
+        guard.run(guard.scope(), function()
+          core.spawn(function()
+            local _ <close> = closing(function() core.sleep(0.5) end)
+            core.sleep(100)
+          end)
+          core.yield()
+        end)
+        reached = true
+      end)
+      core.sleep(0.2)
+      t:cancel("late")
+      local _, err = t:join()
+      assert.equal("late", err.reason)
+      assert.is_false(reached)
+      assert.equal(0.5, core.now())
+    end)
+  end)
+
+  it("takes no memory when it has ended", function()
+    run(function()
+      local s = scope(1, 2)
+      guard.run(s, function() end)
+      assert.has_error(function() s:move(0, 0) end, "this guard has ended")
+    end)
+  end)
+end)
+
+describe("an error that is joined and raised again", function()
+  it("keeps its traceback when it is an err table", function()
+    local ok, err = pcall(run, function()
+      local t = core.spawn(function() error(core.new_error { code = "Timeout" }) end)
+      local _, why = t:join()
+      error(why)
+    end)
+    assert.same({ false, "Timeout" }, { ok, err.code })
+  end)
+end)

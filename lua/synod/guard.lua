@@ -44,15 +44,16 @@ end
 local function drain(scope, err)
   local reason = type(err) == "table" and err.code == "Cancelled" and err
     or core.new_error { code = "Cancelled", message = "its guard has ended" }
-  local give_up = core.now() + DRAIN_S
-  local again, cancelled = false, nil
+  local begun = core.now()
+  local told, cancelled = 0, nil
   while true do
-    if not scope:stopped() then
-      scope:cancel(reason, again)
-      again = true
-      if core.now() >= give_up then scope:finish() end
+    local now = core.now()
+    if not scope:stopped() and now >= begun + told * CANCEL_AGAIN_S then
+      scope:cancel(reason, told > 0)
+      told = told + 1
+      if now >= begun + DRAIN_S then scope:finish() end
     end
-    local ok, result = pcall(scope.idle, scope, CANCEL_AGAIN_S)
+    local ok, result = pcall(scope.idle, scope, math.max(0.001, begun + told * CANCEL_AGAIN_S - now))
     if ok and result then return cancelled end
     if not ok then cancelled = result end
   end

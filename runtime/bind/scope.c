@@ -19,7 +19,7 @@
 #include "bind/store.h"
 
 struct bound_scope {
-    struct scope *scope; /* NULL: not made */
+    struct scope *scope; /* NULL: not made, or closed */
 };
 
 struct scope *scope_push(lua_State *L, struct vm *vm, const struct scope_options *options,
@@ -40,7 +40,11 @@ struct scope *scope_push(lua_State *L, struct vm *vm, const struct scope_options
 }
 
 static struct scope *check_scope(lua_State *L) {
-    return ((struct bound_scope *)luaL_checkudata(L, 1, SCOPE_TYPE))->scope;
+    struct bound_scope *b = luaL_checkudata(L, 1, SCOPE_TYPE);
+    if (!b->scope) {
+        luaL_error(L, "this guard has ended");
+    }
+    return b->scope;
 }
 
 /* Of the blob in the table at 1, whose userdata the scope keeps. */
@@ -140,17 +144,14 @@ static int l_finish(lua_State *L) {
     return 0;
 }
 
+/* Memory outside of Lua's sight must not wait for its collector. */
 static int l_close(lua_State *L) {
-    scope_close(check_scope(L));
-    return 0;
-}
-
-static int l_collect(lua_State *L) {
     struct bound_scope *b = luaL_checkudata(L, 1, SCOPE_TYPE);
-    if (b->scope) {
-        scope_close(b->scope);
-        scope_unref(b->scope);
-        b->scope = NULL;
+    struct scope *s = b->scope;
+    b->scope = NULL;
+    if (s) {
+        scope_close(s);
+        scope_unref(s);
     }
     return 0;
 }
@@ -162,7 +163,7 @@ void bind_scope(lua_State *L, struct vm *vm) {
         {"idle", l_idle}, /* waits */
         {"cancel", l_cancel}, {"finish", l_finish}, {"close", l_close},     {NULL, NULL},
     };
-    static const luaL_Reg metamethods[] = {{"__gc", l_collect}, {NULL, NULL}};
+    static const luaL_Reg metamethods[] = {{"__gc", l_close}, {NULL, NULL}};
     bind_functions(L, vm, functions);
     bind_type(L, vm, SCOPE_TYPE, methods, metamethods);
 }

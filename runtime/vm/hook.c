@@ -51,7 +51,7 @@ static void on_tick(int number, siginfo_t *info, void *context) {
         }
     }
     lua_State *L = vm->innermost;
-    if (L && lua_gethook(L) != on_hook) {
+    if (L) {
         hook_arm(vm, L, 1);
     }
     errno = saved;

@@ -54,17 +54,13 @@ static int64_t own_end(const struct scope *s) {
     return instant_add(s->hard, s->slice);
 }
 
-static int64_t end_of(const struct scope *s) {
-    int64_t end = NEVER;
-    for (; s; s = s->outer) {
-        end = own_end(s) < end ? own_end(s) : end;
+static void tell_watchdog(const struct scope *s) {
+    const struct scope *first = s;
+    for (const struct scope *x = s; x; x = x->outer) {
+        first = own_end(x) < own_end(first) ? x : first;
     }
-    return end;
-}
-
-static void tell_watchdog(struct scope *s) {
     if (s->vm->watchdog) {
-        watchdog_enter(s->vm->watchdog, end_of(s), s->name);
+        watchdog_enter(s->vm->watchdog, own_end(first), first->name);
     }
 }
 
