@@ -48,6 +48,7 @@ bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool abs
     X(event)                                                                                       \
     X(clock)                                                                                       \
     X(process)                                                                                     \
+    X(signals)                                                                                     \
     X(host)                                                                                        \
     X(http)                                                                                        \
     X(resolve)                                                                                     \
