@@ -14,7 +14,7 @@
 
 local options = require "cli.options"
 
-local COMMANDS = { "run", "store", "help", "version" }
+local COMMANDS = { "run", "lock", "lead", "wait", "status", "store", "help", "version" }
 
 local function is_command(word)
   for _, name in ipairs(COMMANDS) do

@@ -4,7 +4,8 @@
 --
 -- `value` names the argument in the help; without it the option is a flag. `kind` says what a value must be
 -- (see `kinds`); `choices` lists the words allowed. `default` is only shown: what an absent option means is known
--- where it is used. The result has one field per option, with `_` for `-`, and the list `args`.
+-- where it is used. The result has one field per option, with `_` for `-`, the list `args`, and with `--` among the
+-- words the number of those before it, `before_dashes`.
 
 local redact = require "cli.redact"
 
@@ -183,6 +184,7 @@ function options.parse(rows, args, first, stop)
       at = at + 1
     elseif word == "--" then
       ended, at = true, at + 1
+      parsed.before_dashes = #parsed.args
     else
       local after, problem = take(rows, args, at, parsed)
       if not after then return nil, problem end

@@ -133,11 +133,15 @@ void leash_judge(struct leash *l, struct process *p) {
 }
 
 void leash_release(struct leash *l, struct process *p) {
+    bool was_on = leash_is_on(l) && process_is_running(p);
     pipe_end_close(&l->control); /* the end of the pipe: it kills what there is, and ends */
-    if (process_is_running(p)) {
+    if (was_on) {
         process_kill(p, SIGCONT); /* should somebody have stopped it */
         process_await_end(p);
     }
     process_release(p);
+    if (was_on) {
+        leash_judge(l, p);
+    }
     pipe_end_close(&l->report);
 }

@@ -1,0 +1,61 @@
+-- A lock or leadership that a COMMAND runs under: what synod lock and synod lead have in common.
+
+local command = require "cli.command"
+local core = require "synod.core"
+
+local held = {}
+
+local CONTAINER = "locks"
+local TTL_S = 15
+
+--- The contender for <prefix>/<name>; nil and what is wrong.
+---@param parsed table
+---@param prefix string  "mutex"
+---@return synod.Contender|nil, string? problem
+function held.contender(parsed, prefix)
+  local lease = require "synod.lease"
+  local name = prefix .. "/" .. parsed.args[1]
+  local fault = core.name_fault("blob", name)
+  if fault then return nil, ("the name '%s' %s"):format(parsed.args[1], fault) end
+  local timing, why = core.lease_timing(parsed.ttl or TTL_S)
+  if not timing then return nil, "--ttl: " .. tostring(why) end
+  local place = require("synod").store:container(CONTAINER):blob(name)
+  local purpose = parsed.args[2]:match("[^/]+$") or parsed.args[2]
+  return lease.contender(place, { ttl = parsed.ttl or TTL_S, purpose = purpose })
+end
+
+--- "held by a@host on node-1 (process 4711) since 2026-11-21T11:22:33Z", as far as it is told.
+---@param err synod.Error
+---@return string
+function held.who(err)
+  local parts = { "held by " .. (err.holder or "somebody who does not say who it is") }
+  if err.host then parts[#parts + 1] = "on " .. err.host end
+  if err.pid then parts[#parts + 1] = ("(process %d)"):format(err.pid) end
+  if err.since then parts[#parts + 1] = "since " .. err.since end
+  return table.concat(parts, " ")
+end
+
+--- Runs COMMAND while the lease is held, and gives the lease back when it has ended.
+---@param runner cli.Runner
+---@param lease synod.Held
+---@param what string  "the lock 'backup'", for messages
+---@return integer|nil code  nil: it was lost, and COMMAND was stopped
+function held.run(runner, lease, what)
+  local ok, code = pcall(lease.guard, lease, function()
+    return runner:run { SYNOD_FENCE = tostring(lease.fence) }
+  end)
+  runner.over = true
+  local released, err = lease:release()
+  if not ok and type(code) == "table" and code.code == "LeaseLost" then
+    command.say(runner.parsed, "error", what, " was lost, and COMMAND was stopped: ", tostring(code))
+    return nil
+  end
+  if not ok then error(code, 0) end
+  if not released then
+    command.say(runner.parsed, "warn", what, " could not be given back, and is free when its lease has run out: ",
+      tostring(err))
+  end
+  return code
+end
+
+return held

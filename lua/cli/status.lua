@@ -1,0 +1,165 @@
+-- synod status NAME: why not me.
+--
+-- A look at what a lock, an election, a semaphore or a quorum of this name left in the store: it takes nothing. A
+-- service lease says itself whether it is held; a record (ttl below 15 s) is alive while it changes, so it is watched
+-- for as long as its ttl, by our own clock.
+
+local command = require "cli.command"
+local common = require "cli.common"
+local core = require "synod.core"
+local options = require "cli.options"
+local show = require "cli.show"
+
+local CONTAINER = "locks"
+local KINDS = { "mutex", "election", "quorum" }
+local PERMITS = "semaphore" -- each permit is a blob of its own
+local LOOK_PART = 10        -- looks at a record in its ttl
+local EXIT_HELD, EXIT_FREE = 0, 1
+local GONE = { BlobNotFound = true, ContainerNotFound = true }
+local WRITTEN = { "holder", "host", "pid", "since", "purpose", "fence", "next" }
+
+local status = {
+  summary = "say who holds a lock or leads, since when, and why this instance does not",
+  usage = { "NAME [--json]" },
+  options = common.join({
+    { name = "json", meaning = "one JSON object a line" },
+    { name = "timeout", value = "S", kind = "seconds", meaning = "for each request", default = "10" },
+  }, common.store, common.log),
+  notes = "Looks at the mutex, the election, the quorum and the permits of the semaphore of this name, and takes "
+    .. "nothing. Exit code: 0 when somebody holds one of them, 1 when nobody does. A lease of the service tells "
+    .. "itself whether it is held; for one below 15 s synod looks until it is renewed, at most its ttl. Example: "
+    .. "synod status nightly || echo free",
+}
+
+---@class cli.Status
+---@field name string          "mutex/backup"
+---@field state string         "held", "expired", "released", "breaking", ...
+---@field held boolean
+---@field kind "lease"|"record"
+---@field seen string          when this was so, by our clock
+---@field written string       when the blob was last written, by the store's clock
+---@field renewed? string      of a record: when it was last renewed
+---@field ttl? number          of a record, seconds
+
+local function decoded(text)
+  local plain = text and text:gsub("%%(%x%x)", function(digits) return string.char(tonumber(digits, 16)) end)
+  return plain and (plain:gsub("%c", "?")) -- it is shown on a terminal
+end
+
+local function utc(seconds) return tostring(os.date("!%Y-%m-%dT%H:%M:%SZ", math.floor(seconds))) end
+
+local function head(blob, parsed)
+  local props, err = blob:head { timeout = parsed.timeout }
+  if props then return props end
+  if GONE[err.code] then return nil end
+  error(err, 0)
+end
+
+--- Whether a record changes within its ttl; the last look comes back.
+local function watch_record(blob, props, ttl, parsed)
+  local etag, deadline = props.etag, core.now() + ttl
+  while core.now() < deadline do
+    core.sleep(math.min(ttl / LOOK_PART, deadline - core.now()))
+    local now = head(blob, parsed)
+    if not now then return false, props end
+    if now.etag ~= etag then return (now.metadata or {}).synod_ttl_ms ~= nil, now end
+  end
+  return false, props
+end
+
+--- How the states of a service lease are called where somebody may hold one.
+local function state_of_lease(props, mark)
+  if props.lease_state == "leased" then return "held" end
+  if props.lease_state == "available" then return mark.synod_holder and "released" or "free" end
+  return props.lease_state or "free"
+end
+
+---@return cli.Status|nil  nil: there is no such thing
+local function look(name, parsed)
+  local blob = require("synod").store:container(CONTAINER):blob(name)
+  local props = head(blob, parsed)
+  if not props then return nil end
+  local mark = props.metadata or {}
+  local ttl_ms = tonumber(mark.synod_ttl_ms)
+  local found = { name = name, kind = "lease" }
+  if ttl_ms and props.lease_state ~= "leased" then
+    found.kind, found.ttl = "record", ttl_ms / 1000
+    found.held, props = watch_record(blob, props, ttl_ms / 1000, parsed)
+    mark = props.metadata or {}
+    found.state, found.renewed = found.held and "held" or mark.synod_ttl_ms and "expired" or "released",
+      utc(props.last_modified)
+  else
+    found.state = state_of_lease(props, mark)
+    found.held = found.state == "held" or found.state == "breaking"
+  end
+  found.seen, found.written = utc(core.time()), utc(props.last_modified)
+  for _, field in ipairs(WRITTEN) do found[field] = decoded(mark["synod_" .. field]) end
+  found.pid, found.fence = math.tointeger(tonumber(found.pid)), math.tointeger(tonumber(found.fence))
+  return found
+end
+
+--- The permits of a semaphore, in their order.
+local function permits(name, parsed)
+  local prefix, list = ("%s/%s/"):format(PERMITS, name), {}
+  local ok, err = pcall(function()
+    for item in require("synod").store:container(CONTAINER):list { prefix = prefix, timeout = parsed.timeout } do
+      list[#list + 1] = item.name
+    end
+  end)
+  if not ok and not (type(err) == "table" and GONE[err.code]) then error(err, 0) end
+  return list
+end
+
+local function kind_text(found)
+  if found.kind == "lease" then return "a lease of the service" end
+  return ("a record, over when not renewed for %g s"):format(found.ttl)
+end
+
+local function as_text(found)
+  local who = found.holder or "somebody who does not say who it is"
+  local title = found.held and ("%s: held by %s"):format(found.name, who)
+    or ("%s: nobody holds it (%s)"):format(found.name, found.state)
+  local rows = {}
+  local function row(name, value) if value then rows[#rows + 1] = { "  " .. name, tostring(value) } end end
+  if not found.held then row("last holder", found.holder) end
+  row("host", found.host)
+  row("process", found.pid)
+  row("since", found.since)
+  row("purpose", found.purpose)
+  row("fence", found.fence)
+  row("handed to", found.next)
+  row("kind", kind_text(found))
+  row("last renewal", found.renewed)
+  row(found.held and "seen held" or "seen free", found.seen)
+  if not found.held then row("last written", found.written) end
+  return title .. "\n" .. show.fields(rows)
+end
+
+---@param parsed table
+---@return integer exit_code
+function status.run(parsed)
+  local name = parsed.args[1]
+  if not name then return options.refuse("status: NAME is missing", "status") end
+  if parsed.args[2] then
+    return options.refuse(("status: unexpected argument '%s'"):format(parsed.args[2]), "status")
+  end
+  local fault = core.name_fault("blob", "mutex/" .. name)
+  if fault then return options.refuse(("the name '%s' %s"):format(name, fault), "status") end
+  command.become(parsed, "status")
+  local names, any, held = {}, false, false
+  for i, kind in ipairs(KINDS) do names[i] = kind .. "/" .. name end
+  for _, permit in ipairs(permits(name, parsed)) do names[#names + 1] = permit end
+  for _, each in ipairs(names) do
+    local found = look(each, parsed)
+    if found then
+      any, held = true, held or found.held
+      io.write(parsed.json and show.json(found) .. "\n" or as_text(found))
+    end
+  end
+  if not any and not parsed.json then
+    io.write(("%s: nothing of this name is in the store: nobody has ever held it there\n"):format(name))
+  end
+  return held and EXIT_HELD or EXIT_FREE
+end
+
+return status
