@@ -128,7 +128,7 @@ local function as_text(found)
   row("purpose", found.purpose)
   row("fence", found.fence)
   row("handed to", found.next)
-  row("kind", kind_text(found))
+  if found.held or found.ttl then row("kind", kind_text(found)) end
   row("last renewal", found.renewed)
   row(found.held and "seen held" or "seen free", found.seen)
   if not found.held then row("last written", found.written) end
