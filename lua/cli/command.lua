@@ -130,7 +130,7 @@ function Runner:run(env)
   core.output_flush(1)
   core.output_flush(2)
   local process <close>, err = core.process_spawn {
-    file = words[1], args = words, env = exec.environment(env), leash = true, terminal = true,
+    file = words[1], args = words, env = exec.environment(env), leash = true, foreground = true,
     stdin = "inherit", stdout = "inherit", stderr = "inherit",
   }
   local kind, number, raised = nil, err, nil

@@ -73,6 +73,17 @@ local function code_of(kind, number)
   return number, nil
 end
 
+--- To be closed with a command: one that is stopped with its guard has until the hard stop for
+--- its clean-up, and is waited for. TERM and KILL are its leash's.
+local function patience(process)
+  return setmetatable({}, {
+    __close = function(_, err)
+      if type(err) == "table" and err.code == "LeaseLost" then pcall(process.wait, process) end
+    end,
+  })
+end
+exec.patience = patience
+
 --- Asks the group to end, and makes it end.
 local function stop(process)
   process:kill(SIGTERM)
@@ -232,6 +243,7 @@ function exec.exec(options)
   flush_inherited(spawn)
   local process <close>, err = core.process_spawn(spawn)
   if not process then return nil, err end
+  local _ <close> = patience(process)
   local out = spawn.stdout == "pipe" and core.spawn(collect, process, "stdout", max)
   local errors = spawn.stderr == "pipe" and core.spawn(collect, process, "stderr", max)
   local feeder = options.stdin and core.spawn(feed, process, options.stdin)

@@ -33,6 +33,7 @@ end
 function shell.execute(command)
   local process <close>, err = spawn(command, {})
   if not process then return nil, tostring(err), 127 end
+  local _ <close> = exec.patience(process)
   return how(process:wait())
 end
 

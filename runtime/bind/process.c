@@ -2,8 +2,9 @@
  *
  *     core.process_spawn{file = , args = {argv0, ...}, env = {"NAME=value", ...}, directory = ,
  *                        stdin = "pipe"|"null"|"inherit", stdout = , stderr = , passed = {fd, ...}, foreground = , guarded = ,
- *                        leash = , soft = , hard = , terminal = }
- *         -> process, or nil, err; with a leash, and under a guard, it has a parent of its own (lease/leash.h)
+ *                        leash = , soft = , hard = }
+ *         -> process, or nil, err; with a leash, which it always has under a guard, it has a parent of its own
+ *         (lease/leash.h), and the deadlines of the guard or those given
  *     process:move(soft, hard) -> whether it was told     the deadlines of a leash, as of core.instant()
  *     process:wait([seconds]) -> "exited", code | "killed", signal | nil, err (not run) | "running"
  *     process:read("stdout"|"stderr") -> bytes ("": ask again) | nil (the end)
@@ -43,8 +44,9 @@ struct stream_wait {
 struct lua_process {
     struct process process;
     struct leash leash;  /* off: the command is our own child */
-    struct scope *scope; /* a reference to the one whose deadlines the leash follows; NULL: none */
+    struct scope *scope; /* a reference: where the leash's deadlines are from; NULL: none */
     struct scope_watch watch;
+    bool cleans_up; /* begun after the soft stop: it has until the hard one */
     struct vm *vm;
     struct vm_resource resource;
     bool open;
@@ -70,7 +72,7 @@ static void wake(struct task **waiting) {
     }
 }
 
-static void unwatch(struct lua_process *lp) {
+static void forget_scope(struct lua_process *lp) {
     if (lp->scope) {
         scope_unwatch(lp->scope, &lp->watch);
         scope_unref(lp->scope);
@@ -85,8 +87,8 @@ static void process_close(struct lua_process *lp) {
     }
     lp->open = false;
     vm_forget(lp->vm, &lp->resource);
-    unwatch(lp);
     alarm_clear(lp->process.world, &lp->patience);
+    forget_scope(lp);
     leash_release(&lp->leash, &lp->process);
     wake(&lp->waiter);
     for (int i = 0; i < PROCESS_STREAMS; i++) {
@@ -185,24 +187,27 @@ static int64_t opt_instant(lua_State *L, const char *field) {
     return at;
 }
 
-static void scope_moved(struct scope_watch *w, struct scope *s) {
-    struct lua_process *lp = container_of(w, struct lua_process, watch);
-    if (leash_is_on(&lp->leash)) {
-        leash_move(&lp->leash, scope_soft(s), scope_hard(s));
-    }
+static int64_t soft_of(const struct lua_process *lp, const struct scope *s) {
+    return lp->cleans_up ? scope_hard(s) : scope_soft(s);
 }
 
-/* A command takes no virtual time, so no virtual deadline is its own. Under a guard it has the guard's deadlines. */
+static void scope_moved(struct scope_watch *w, struct scope *s) {
+    struct lua_process *lp = container_of(w, struct lua_process, watch);
+    leash_move(&lp->leash, soft_of(lp, s), scope_hard(s));
+}
+
+/* What is started in a scope cannot outlive it. A command takes no virtual time, so no virtual deadline is its own. */
 static int start(lua_State *L, struct lua_process *lp, const struct process_options *o) {
     struct scope *scope = scope_running(lp->vm);
-    bool leash = scope || bind_opt_boolean_field(L, 1, "leash", false);
-    if (!leash || world_is_virtual(vm_world(lp->vm))) {
+    bool leashed = scope || bind_opt_boolean_field(L, 1, "leash", false);
+    if (!leashed || world_is_virtual(vm_world(lp->vm))) {
         return process_start(&lp->process, o);
     }
+    lp->cleans_up = scope && scope_is_stopped(scope);
     struct leash_times times = {
-        .soft = scope ? scope_soft(scope) : opt_instant(L, "soft"),
+        .soft = scope ? soft_of(lp, scope) : opt_instant(L, "soft"),
         .hard = scope ? scope_hard(scope) : opt_instant(L, "hard"),
-        .terminal = bind_opt_boolean_field(L, 1, "terminal", false),
+        .terminal = o->foreground,
     };
     int rc = leash_start(&lp->leash, &lp->process, o, &times);
     if (rc == 0 && scope) {
@@ -250,6 +255,7 @@ static void process_ended(struct process *p) {
     if (leash_is_on(&lp->leash)) {
         leash_judge(&lp->leash, p);
     }
+    forget_scope(lp);
     wake(&lp->waiter);
 }
 
