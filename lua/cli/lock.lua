@@ -22,9 +22,9 @@ local lock = {
     command.exit_option("timeout-exit", "exit code when the lock was not had in time", "4"),
     command.exit_option("lost-exit", "exit code when the lock was lost and COMMAND was stopped", "5"),
   },
-  notes = "COMMAND runs in its own process group, gets the signals that synod gets, and its exit code is passed on (128 "
-    .. "+ n when signal n ended it; 127 and 126 when it cannot be found or run). It finds SYNOD_FENCE, a number that "
-    .. "grows with each holder, and SYNOD_INSTANCE in its environment. The lock is released when COMMAND and its "
+  notes = "COMMAND runs in its own process group, gets the signals that synod gets, and its exit code is passed on "
+    .. "(128 + n when signal n ended it; 127 and 126 when it cannot be found or run). It finds SYNOD_FENCE, a number "
+    .. "that grows with each holder, and SYNOD_INSTANCE in its environment. The lock is released when COMMAND and its "
     .. "group have ended. When the lock cannot be kept, COMMAND gets TERM, and KILL before anybody else can have the "
     .. "lock, even if synod itself is killed or stopped. Who holds it: synod status NAME. Example: synod lock "
     .. "nightly --timeout 0 -- ./backup.sh",

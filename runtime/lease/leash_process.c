@@ -259,7 +259,7 @@ static bool look_at_children(struct keep *k) {
 /* Until the command is to be ended, or has. */
 static void watch_over(struct keep *k) {
     for (;;) {
-        poll(k->fds, FD_COUNT, k->suspended ? LOOK_MS : -1);
+        bool waited = poll(k->fds, FD_COUNT, k->suspended ? LOOK_MS : -1) == 0;
         read_signals(k);
         bool told = read_control(k);
         if (!look_at_children(k)) {
@@ -270,7 +270,7 @@ static void watch_over(struct keep *k) {
             k->overrun = true;
             return;
         }
-        if (k->suspended) {
+        if (k->suspended && waited) { /* a job takes a moment to stop */
             look_at_job(k);
         }
     }

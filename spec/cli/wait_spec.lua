@@ -137,7 +137,8 @@ describe("COMMAND", function()
     local out = shell(ALONE .. [[sh -c 'sleep 300 & echo $$ $! >"$DIR/pids"; wait' & synod=$!
       while ! [ -s "$DIR/pids" ]; do sleep 0.01; done
       kill -KILL $synod; wait $synod 2>/dev/null
-      for i in 1 2 3 4 5 6 7 8 9 10; do ps -o pid= -p "$(tr ' ' , <"$DIR/pids")" || break; sleep 0.1; done | tail -1]])
+      left() { ps -o pid= -p "$(tr ' ' , <"$DIR/pids")"; }
+      for i in 1 2 3 4 5 6 7 8 9 10; do left >"$DIR/left" || break; sleep 0.1; done; left]])
     assert.equal("", (out:gsub("Killed%s*", "")))
   end)
 
