@@ -27,7 +27,8 @@ end
 describe("a command under a guard", function()
   it("gets TERM at the soft stop, and is waited for", function()
     run(function(folder)
-      local script = ("trap 'sleep 0.1; echo term >%s/log; exit 0' TERM; while :; do sleep 0.01; done"):format(folder.path)
+      local script = "trap 'sleep 0.1; echo term >%s/log; exit 0' TERM; while :; do sleep 0.01; done"
+      script = script:format(folder.path)
       local began = core.now()
       assert.equal("LeaseLost", fails(guard.run, scope(0.3, 2), synod.exec, { "sh", "-c", script }))
       assert.equal("term\n", folder:read "log")
