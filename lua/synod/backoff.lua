@@ -79,10 +79,11 @@ end
 ---@field recheck? number    seconds between looks while the store tells of no change (5)
 ---@field hint? synod.Hint    for a store that tells of none: who tells instead (synod.hints)
 ---@field idle? number        seconds between looks while the hint stands (30)
+---@field apart? number       seconds, the most that is kept between looks for changes that were others (0.02)
 
 local POLL = {
   min = "positive", max = "positive", factor = "factor", jitter = "boolean", timeout = "seconds", store = "store",
-  container = "string", prefix = "string", recheck = "positive", hint = "table", idle = "positive",
+  container = "string", prefix = "string", recheck = "positive", hint = "table", idle = "positive", apart = "positive",
 }
 
 local function seconds_until(instant)
@@ -120,7 +121,7 @@ end
 local function keep_apart(p, looked)
   local left = seconds_until(earlier(after(looked, p.space), p.deadline))
   if left > 0 then core.sleep(left) end
-  p.space = math.min(math.max(p.space * 2, SPACE_MIN_S), SPACE_MAX_S)
+  p.space = math.min(math.max(p.space * 2, SPACE_MIN_S), p.options.apart or SPACE_MAX_S)
 end
 
 --- Waits where the store tells of changes: for one, or until it is time to look anyway.
