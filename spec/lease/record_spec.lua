@@ -110,6 +110,52 @@ describe("a record whose holder is cut off", function()
   end)
 end)
 
+--- Faults at attempts of one store: { "lost-response", 4 }, { "lost-request", 7, 400 } (from ... to).
+local function faults_at(...)
+  local faults = {}
+  for _, each in ipairs { ... } do
+    for at = each[2], each[3] or each[2] do faults[#faults + 1] = { kind = each[1], ordinal = at } end
+  end
+  return faults
+end
+
+describe("a lost answer about a record", function()
+  it("is settled by reading whose nonce is there, and the deadline counts from the attempt that has it", function()
+    with_file(function(_, open)
+      local own <close>, blob = open(faults_at({ "lost-response", 4 })) -- look, container, blob, take
+      local held = assert(own and contender(blob, "a", 2):try())
+      assert.is_true(synod.now() > 0.4)
+      assert.near(1.505, held:status().soft, 0.01)
+    end)
+  end)
+
+  it("of a renewal does not make it last longer than others wait", function()
+    for renewal = 5, 8 do
+      with_file(function(blob, open)
+        local own <close>, cut_off = open(faults_at({ "lost-response", renewal }, { "lost-request", renewal + 3, 400 }))
+        local log = contenders.run(blob, {
+          { id = "a", ttl = 2, hold = 100, blob = cut_off }, { id = "b", ttl = 2, hold = 1, start = 0.1 },
+        })
+        assert.is_not_nil(own)
+        assert.same({}, contenders.faults(log))
+        assert.equal("LeaseLost", log[1].lost.code)
+      end)
+    end
+  end)
+
+  it("of a take that is found too late is given back, not held", function()
+    with_file(function(blob, open)
+      local own <close>, cut_off = open(faults_at({ "lost-response", 4 }, { "lost-request", 5, 8 }))
+      local held, err = contender(cut_off, "a", 2):try()
+      assert.is_nil(own and held)
+      assert.equal("Timeout", err.code)
+      assert.matches("too late", err.message, 1, true)
+      synod.sleep(0.1)
+      assert.is_nil(assert(lease.look(blob)).kind)
+    end)
+  end)
+end)
+
 describe("a record", function()
   it("keeps other people's metadata, says who holds, and leaves the fence behind", function()
     run(function(blob, store)
