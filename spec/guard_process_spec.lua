@@ -58,7 +58,8 @@ ways.write_busy = ways.write
 soft, hard = tonumber(soft), tonumber(hard)
 if how == "other" then core.spawn_apart(function() core.sleep(0.1) slow_match() end) end
 io.stderr:write("ready\n")
-local s = guard.scope { soft = began + soft * 1e9 // 1 | 0, hard = began + hard * 1e9 // 1 | 0, name = "c/b", slice = 0.1 }
+local function at(seconds) return began + math.floor(seconds * 1e9) end
+local s = guard.scope { soft = at(soft), hard = at(hard), name = "c/b", slice = 0.1 }
 local ok, err = pcall(guard.run, s, ways[how])
 print(ok, type(err) == "table" and err.code or err, ("%.3f"):format(since()))
 ]]
@@ -152,7 +153,8 @@ describe("a guard in real time", function()
   end)
 
   it("does not end the process for a call of somebody else's", function()
-    local output, code = sh.run([[timeout -s KILL 0.8 $SYNOD run "$DIR/guard.lua" other 0.15 0.3]], { dir = folder.path })
+    local command = [[timeout -s KILL 0.8 $SYNOD run "$DIR/guard.lua" other 0.15 0.3]]
+    local output, code = sh.run(command, { dir = folder.path })
     assert.equal(137, code, output) -- still at its match
   end)
 end)

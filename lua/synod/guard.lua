@@ -4,7 +4,8 @@
 --
 -- The function is a task of its own. What it starts (tasks, connections, commands) belongs to the scope, and is gone
 -- when `run` returns: what is left of it when the function has ended, or when the caller is cancelled, is cancelled,
--- again each second, and after DRAIN_S stopped the hard way. A loss is the scope's own affair: see docs/reference/guards.md.
+-- again each second, and after DRAIN_S stopped the hard way. A loss is the scope's own affair: see
+-- docs/reference/guards.md.
 
 local core = require "synod.core"
 
