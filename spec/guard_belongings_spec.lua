@@ -93,6 +93,31 @@ describe("a guard in real time", function()
     end)
   end)
 
+  it("lets commands go on when its deadlines move", function()
+    run(function()
+      local s = scope(0.2, 0.3)
+      local result = guard.run(s, function()
+        core.spawn(function()
+          local later = core.instant() + 100 * S
+          s:move(later, later + S)
+        end)
+        return synod.exec { "sleep", "0.5" }
+      end)
+      assert.is_true(result.ok)
+    end)
+  end)
+
+  it("is lost when its time has passed, before anybody has noticed", function()
+    run(function()
+      local s = scope(0.003, 10)
+      local began = core.now()
+      while core.now() < began + 0.006 do end
+      local later = core.instant() + 100 * S
+      s:move(later, later + S)
+      assert.equal("LeaseLost", s:stopped().code)
+    end)
+  end)
+
   it("gives HTTP requests no more time than there is", function()
     run(function()
       local hang = core.event()

@@ -184,6 +184,12 @@ describe("nested guards", function()
     assert.same({}, log.outer)
   end)
 
+  it("do not tell those again whom the inner one has told", function()
+    local log = nested(2.1, 3, 2, 11)
+    assert.same({ { 2, "LeaseLost" }, { 2.25, true } }, log.inner)
+    assert.equal(3, log.over)
+  end)
+
   it("let nothing of the inner one outlive the outer's hard stop, not even its clean-up", function()
     local log = {}
     run(function()
