@@ -41,6 +41,7 @@ struct program {
     const char *lua_dir; /* SYNOD_LUA_DIR: the library comes from there and not from the program */
     struct vm *vm;
     struct world *world;
+    bool is_virtual; /* the command wants a clock that jumps */
 };
 
 /* ---- secrets ---- */
@@ -160,7 +161,8 @@ static void require_module(lua_State *L, const char *name) {
     lua_call(L, 1, 1);
 }
 
-/* (program) -> the dispatcher and its argument, a list with the program's name at 0 */
+/* (program) -> the dispatcher and its argument, a list with the program's name at 0. Which world the command wants is
+ * noted in the program. */
 static int prepare(lua_State *L) {
     struct program *p = lua_touserdata(L, 1);
     luaL_openlibs(L);
@@ -176,6 +178,11 @@ static int prepare(lua_State *L) {
         lua_pushstring(L, p->argv[i]);
         lua_rawseti(L, -2, i);
     }
+    lua_getfield(L, -2, "is_virtual");
+    lua_pushvalue(L, -2);
+    lua_call(L, 1, 1);
+    p->is_virtual = lua_toboolean(L, -1);
+    lua_pop(L, 1);
     return 2;
 }
 
@@ -258,7 +265,7 @@ static int run(lua_State *L, struct program *p) {
         lua_pushnil(L);
         return say_failure(L, EXIT_FAILED);
     }
-    p->world = world_real_new();
+    p->world = p->is_virtual ? world_virtual_new(1) : world_real_new();
     struct vm_end end = {.exit_code = EXIT_FAILED};
     catch_signals(p->vm);
     int64_t begun = world_now(p->world);

@@ -6,6 +6,7 @@
 --     options = { ... },                                rows of cli.options
 --     stop    = true,                                   options end at the first other word
 --     notes   = "more for `synod help NAME`",           may be absent
+--     virtual = true,                                   it wants a clock that jumps
 --     run     = function(parsed) ... return exit_code end,
 --   }
 --
@@ -14,7 +15,7 @@
 
 local options = require "cli.options"
 
-local COMMANDS = { "run", "lock", "lead", "wait", "status", "store", "help", "version" }
+local COMMANDS = { "run", "explain", "lock", "lead", "wait", "status", "store", "help", "version" }
 
 local function is_command(word)
   for _, name in ipairs(COMMANDS) do
@@ -80,4 +81,13 @@ local function main(args)
   return unknown(word)
 end
 
-return setmetatable({ COMMANDS = COMMANDS }, { __call = function(_, args) return main(args) end })
+--- Whether the command wants a clock that jumps instead of the real one.
+---@param args string[]
+---@return boolean
+local function is_virtual(args)
+  return is_command(args[1]) and require("cli." .. args[1]).virtual == true
+end
+
+return setmetatable({ COMMANDS = COMMANDS, is_virtual = is_virtual }, {
+  __call = function(_, args) return main(args) end,
+})

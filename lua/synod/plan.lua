@@ -1,0 +1,120 @@
+-- plan: what the settings of a policy come to, as arithmetic: how soon another takes over, within which bounds nobody
+-- overlaps, and what it asks of the store.
+--
+--   plan.note { policy = "mutex", name = "account", ttl = 15 }     each policy's `new`: kept while somebody collects
+--   local notes = plan.collect(fn)                                 what was made while fn ran
+--   local p = plan.of(note)                                        the figures; `synod explain` prints them
+--
+-- What a policy notes: `policy`, `name`; `ttl`, `renew` (and `leases`, when it holds more than one at a time) where it
+-- holds leases; `look` and `idle` (seconds between looks of one who waits, without and with hints); `beat` (seconds
+-- between writes of a member).
+
+local core = require "synod.core"
+
+local plan = {}
+
+local MONTH_S = 30 * 24 * 3600
+local NOTES_MAX = 1000
+local LOOKS_PER_TTL = 15  -- of who waits for a lease, over a store that tells of no change
+local IDLE_S = 30         -- between looks while a hint stands
+local TAKE_REQUESTS = 4   -- to take a lease that looks free: look, take, read and write the fence
+
+local collected -- while somebody collects
+
+---@class synod.plan.Note
+---@field policy string
+---@field name string
+---@field ttl? number
+---@field renew? number
+---@field leases? integer
+---@field look? number
+---@field idle? number
+---@field beat? number
+
+--- Says that a policy was made; costs nothing unless somebody collects.
+---@param note synod.plan.Note
+function plan.note(note)
+  if collected and #collected < NOTES_MAX then collected[#collected + 1] = note end
+end
+
+--- Runs fn and gives what was made meanwhile, in order, each policy and name once.
+---@param fn function
+---@return synod.plan.Note[] notes, boolean ok, any ...  fn's results, or its error
+function plan.collect(fn)
+  local outer = collected
+  collected = {}
+  local results = table.pack(pcall(fn))
+  local notes, seen = {}, {}
+  for _, note in ipairs(collected) do
+    local key = note.policy .. "/" .. tostring(note.name)
+    if not seen[key] then notes[#notes + 1] = note end
+    seen[key] = true
+  end
+  collected = outer
+  return notes, table.unpack(results, 1, results.n)
+end
+
+--- How long one who waits for a lease lets pass between two looks, where nothing tells of changes.
+---@param ttl number
+---@return number seconds
+function plan.look_interval(ttl)
+  return ttl / LOOKS_PER_TTL
+end
+
+plan.IDLE_S = IDLE_S
+
+---@class synod.plan.Lease
+---@field kind "service"|"record"
+---@field soft number       seconds after the last confirmed attempt was sent: LeaseLost is raised
+---@field hard number       ... nothing guarded goes on
+---@field slice number      P: how late the process may notice that
+---@field drift number      rho * ttl
+---@field request number    R
+---@field renew number
+---@field look number       between looks of who waits
+---@field takeover_min number  after a crash
+---@field takeover_max number
+
+--- The figures of a lease with this time to live.
+---@param ttl number
+---@param renew? number
+---@return synod.plan.Lease
+local function of_lease(ttl, renew)
+  local t = core.lease_timing(ttl)
+  local look = plan.look_interval(ttl)
+  return {
+    kind = t.record and "record" or "service", ttl = ttl, soft = t.soft, hard = t.hard, slice = t.slice,
+    drift = t.drift, request = t.request, renew = renew or t.renew, look = look,
+    -- the holder may have renewed just before it died, or been about to
+    takeover_min = ttl - (renew or t.renew), takeover_max = ttl + 1.5 * look,
+  }
+end
+
+local function per_month(seconds)
+  return math.floor(MONTH_S / seconds + 0.5)
+end
+
+---@class synod.plan.Figures
+---@field lease? synod.plan.Lease
+---@field holder? integer    transactions a month of who holds
+---@field waiter? integer    ... of who waits, without hints
+---@field hinted? integer    ... with hints
+
+--- What a policy's settings come to.
+---@param note synod.plan.Note
+---@return synod.plan.Figures
+function plan.of(note)
+  local figures = { take = TAKE_REQUESTS }
+  if note.ttl then
+    figures.lease = of_lease(note.ttl, note.renew)
+    figures.holder = per_month(figures.lease.renew) * (note.leases or 1)
+  end
+  if note.beat then figures.holder = (figures.holder or 0) + per_month(note.beat) end
+  local look = note.look or figures.lease and figures.lease.look
+  if look then
+    figures.waiter, figures.hinted = per_month(look), per_month(math.max(look, note.idle or IDLE_S))
+  end
+  return figures
+end
+
+return plan
