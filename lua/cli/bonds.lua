@@ -27,7 +27,18 @@ Bonds.__index = Bonds
 ---@param options table  what `synod run` was told
 ---@return cli.Bonds
 function bonds.new(options)
-  return setmetatable({ options = options, board = board.new(), stores = {} }, Bonds)
+  local self = setmetatable({ options = options, board = board.new(), stores = {} }, Bonds)
+  self.board.on_hold = function()
+    self.board.on_hold = nil
+    core.spawn_apart(self.warm, self)
+  end
+  return self
+end
+
+--- Has the store open and its connection made before it is needed in a hurry.
+function Bonds:warm()
+  local store = self:store ""
+  if store and store:kind() == "azure" then store:container("locks"):head { retries = 0 } end
 end
 
 --- Makes what ties this member to us; its settings say where it finds it.
@@ -67,7 +78,9 @@ function Bonds:store(url)
   local store = self.stores[url]
   if not (store and store:is_open()) then
     local address = url ~= "" and url or self.options.store or require("synod.store").url()
-    store = core.open_store(address)
+    local err
+    store, err = core.open_store(address)
+    if not store then return nil, err end
     self.stores[url] = store
   end
   return store

@@ -31,6 +31,7 @@ local LINE_MAX = KEY_MAX + 64
 ---@class synod.Board
 ---@field watchers table<string, table<synod.Board.Member, boolean>>
 ---@field holders table<string, integer>  how many members hold it: two while one takes over from the other
+---@field on_hold? fun()  called when somebody begins to hold something
 local Board = {}
 Board.__index = Board
 
@@ -86,6 +87,7 @@ end
 function said.hold(self, member, key)
   if not add(member, member.holding, key) then return end
   self.holders[key] = (self.holders[key] or 0) + 1
+  if self.on_hold then self.on_hold() end
   inform_all(self, key, false)
 end
 

@@ -11,6 +11,8 @@
 local core = require "synod.core"
 local fenced = require "synod.fenced"
 local guard = require "synod.guard"
+local hints = require "synod.hints"
+local ledger = require "synod.ledger"
 
 local held = {}
 
@@ -22,10 +24,35 @@ local Held = {}
 Held.__index = Held
 Held.__name = "synod.Held"
 
+--- Who has to know of a holding: a supervisor, which would give it back if we died, and those who wait for its end.
+local Bonds = {}
+Bonds.__index = Bonds
+
+function Bonds.__close(self)
+  if self.line then self.line:drop() end
+  if self.holding then self.holding:close() end
+end
+
+local function bonds_of(blob, keeper)
+  local store, container, name = core.place_of(blob)
+  local url = name and require("synod.store").address_of(store)
+  local bonds = {}
+  if url then
+    bonds.line = ledger.hold {
+      url = url, container = container, name = name, kind = keeper.id == "" and "record" or "service", id = keeper.id,
+      fence = keeper.fence or 0,
+    }
+  end
+  if name and store:kind() == "azure" then bonds.holding = hints.holding(store, container .. "/" .. name) end
+  return setmetatable(bonds, Bonds)
+end
+
 --- What the core's keeper has taken.
 ---@return synod.Held
 function held.new(blob, keeper)
-  return setmetatable({ blob = blob, keeper = keeper, fence = keeper.fence, id = keeper.id }, Held)
+  return setmetatable({
+    blob = blob, keeper = keeper, fence = keeper.fence, id = keeper.id, bonds = bonds_of(blob, keeper),
+  }, Held)
 end
 
 --- Is the lease ours, by our own clock? False from the soft stop on, and after the loss, release or change.
@@ -50,6 +77,7 @@ end
 --- Gives the lease back. It is not held from the beginning of the call on. What it guarded must have ended before.
 ---@return true|nil, synod.Error? err  LeaseLost: it had been lost before; what the store refuses
 function Held:release()
+  local _ <close> = self.bonds -- who waits is told when it is free
   return self.keeper:release()
 end
 
@@ -58,6 +86,7 @@ end
 ---@param id string  a GUID, which the successor has proposed
 ---@return true|nil, synod.Error? err
 function Held:change(id)
+  local _ <close> = self.bonds
   return self.keeper:change(id)
 end
 
@@ -82,7 +111,7 @@ Held.put, Held.set_metadata, Held.merge = fenced.put, fenced.set_metadata, fence
 
 --- The end of a to-be-closed variable: gives it back, whatever comes of it.
 function Held:close()
-  self.keeper:release()
+  self:release()
 end
 
 Held.__close = Held.close

@@ -13,6 +13,7 @@
 
 local backoff = require "synod.backoff"
 local core = require "synod.core"
+local hints = require "synod.hints"
 local held_lease = require "synod.held"
 local mark = require "synod.mark"
 local options = require "synod.options"
@@ -70,7 +71,7 @@ end
 ---@class synod.Contender.Options
 ---@field ttl? number          15 to 60 whole seconds: the store's own lease; 0.5 to below 15: a record (15)
 ---@field purpose? string      for people: it stands in the metadata
----@field hints? synod.Hint  what tells of the holder's end, where the store does not
+---@field hints? synod.Hint  what tells of the holder's end, where the store does not (one of its own, on Azure)
 ---@field renew? number        seconds from one renewal to the next (a third of the ttl)
 ---@field try? number          seconds that one attempt may take (3, or a fifth of the ttl)
 ---@field instance? synod.Instance  who this is (synod.instance)
@@ -96,6 +97,7 @@ function lease.contender(blob, given)
   local asked = signature(instance_of(o))
   asked.ttl, asked.renew, asked.try, asked.purpose = o.ttl, o.renew, o.try, o.purpose
   asked.fence, asked.make = true, true
+  asked.hints = core.place_of(blob):kind() == "azure" and hints.address() or nil
   local keeper, why = core.keeper(blob, asked)
   if not keeper then options.refuse("lease.contender: %s", why) end
   return setmetatable({ blob = blob, keeper = keeper, options = o }, Contender)
@@ -130,6 +132,14 @@ end
 
 local TAKE = { timeout = "seconds" }
 
+--- What tells of the holder's end: nil where the store does. The second is ours to close.
+local function hint_of(self, store, container, name)
+  if self.options.hints then return self.options.hints end
+  if store:kind() ~= "azure" then return nil end
+  local own = hints.on(store, container .. "/" .. name)
+  return own, own
+end
+
 --- Tries until it holds. Where the store tells of changes, each one is followed by a look; a lease that runs out makes
 --- none, so there is a look each fifteenth of the ttl as well, and with jitter where the store tells nothing.
 ---@param given? { timeout?: number }  seconds; 0: try once; nothing: for ever
@@ -138,14 +148,17 @@ function Contender:take(given)
   local o = options.read("contender:take", given, TAKE)
   local store, container, name = core.place_of(self.blob)
   local pause = self.options.ttl / LOOKS
+  local hint, own = hint_of(self, store, container, name)
+  local _ <close> = own
   local last
   local outcome, err = backoff.poll(function(left)
     local held, refusal = self:try(left and math.max(left, pause))
     if held then return held end
     last = refusal
+    if hint then hint:toward(refusal.hints) end
     return not is_held(refusal) and "refused", refusal
   end, {
-    store = store, container = container, prefix = name, timeout = o.timeout, hint = self.options.hints,
+    store = store, container = container, prefix = name, timeout = o.timeout, hint = hint,
     min = pause * JITTER, max = pause, recheck = pause,
   })
   if outcome == "refused" then return nil, err end
@@ -177,6 +190,50 @@ end
 function methods:lease(given)
   if type(given) == "table" and (given.keep or given.fence) then return take_kept(self, given) end
   return raw(self, given)
+end
+
+---------------------------------------------------------------- what a dead process held
+
+local GONE = {
+  LeaseIdMismatchWithLeaseOperation = true, LeaseNotPresentWithLeaseOperation = true, BlobNotFound = true,
+  ContainerNotFound = true,
+}
+local CLEAR_TRIES = 4
+
+--- Takes a record away that is still the one of this fence.
+local function clear_record(blob, fence, given)
+  local err
+  for _ = 1, CLEAR_TRIES do
+    local props, seen
+    props, err = blob:head(given)
+    if props then seen, err = mark.of(props) end
+    if not seen then break end
+    if seen.kind ~= "record" or seen.fence ~= fence then return true end
+    local kept = {}
+    for name, value in next, props.metadata do
+      if not name:find "^synod_" or name == "synod_fence" or name == "synod_v" then kept[name] = value end
+    end
+    local done
+    done, err = blob:set_metadata(kept, {
+      if_match = props.etag, timeout = given and given.timeout, retries = given and given.retries,
+    })
+    if done then return true end
+    if err.code ~= "ConditionNotMet" then break end
+  end
+  if GONE[err.code] then return true end
+  return nil, err
+end
+
+--- Gives back what a process held that is known to be dead: a supervisor's business, of processes that it has reaped.
+---@param blob synod.Blob
+---@param entry { kind: "service"|"record", id: string, fence: integer }  what it had noted (synod.ledger)
+---@param given? synod.CallOptions
+---@return true|nil, synod.Error? err  true also when it has passed on already
+function lease.give_back(blob, entry, given)
+  if entry.kind == "record" then return clear_record(blob, entry.fence, given) end
+  local done, err = lease.of(blob, entry.id):release(given)
+  if done or GONE[err.code] then return true end
+  return nil, err
 end
 
 return lease

@@ -15,6 +15,7 @@ local mark = {}
 ---@field pid? integer
 ---@field since? string    UTC, RFC 3339
 ---@field purpose? string
+---@field hints? string    where the holder can be asked to tell of its end (synod.hints)
 ---@field next? string     instance id of the successor while it is handed over
 ---@field fence? integer   grows with each holder
 ---@field kind? "service"|"record"  how it is held; nil: nobody holds it

@@ -17,6 +17,7 @@ local store = {}
 
 local configured -- the address that the command line gave
 local current    -- the default store of this run
+local addresses = setmetatable({}, { __mode = "k" }) -- of open stores; they may hold a secret
 
 ---@class synod.Error
 ---@field code string        the service's word (BlobNotFound) or synod's own (Timeout)
@@ -123,7 +124,16 @@ function store.open(url)
   if type(url) ~= "string" then
     error(("synod.open: the store's address is a string, not a %s"):format(type(url)), 2)
   end
-  return core.open_store(url)
+  local opened, err = core.open_store(url)
+  if opened then addresses[opened] = url end
+  return opened, err
+end
+
+--- Where a store was opened, for who must open the same one; it may hold a secret. nil: not by us. "": the default one.
+---@param opened synod.Store
+---@return string|nil
+function store.address_of(opened)
+  return opened == current and "" or addresses[opened]
 end
 
 --- The store that the command line names; it wins over SYNOD_STORE.

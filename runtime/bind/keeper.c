@@ -1,8 +1,8 @@
 /* bind/keeper.c -- a keeper (lease/keeper.h) as Lua sees it; synod.lease makes contenders and holders of it.
  *
  *     core.keeper(blob or container, {ttl =, id =, fence =, keep =, make =, holder =, host =, pid =, purpose =,
- *                 renew =, try =}) -> keeper, or nil and what is wrong with the times
- *     keeper:try(timeout) -> true, or nil, err      err has holder, host, since, purpose, fence, again
+ *                 hints =, renew =, try =}) -> keeper, or nil and what is wrong with the times
+ *     keeper:try(timeout) -> true, or nil, err      err has holder, host, since, purpose, hints, fence, again
  *     keeper:release(), keeper:change(id) -> true, or nil, err
  *     keeper:held(), keeper:remaining() -> seconds to the soft stop
  *     keeper:wait_lost([timeout]) -> err, or nil when it was released, or the time is over
@@ -151,6 +151,7 @@ static int l_keeper(lua_State *L) {
     o.holder = bind_opt_string_field(L, 2, "holder", NULL);
     o.host = bind_opt_string_field(L, 2, "host", NULL);
     o.purpose = bind_opt_string_field(L, 2, "purpose", NULL);
+    o.hints = bind_opt_string_field(L, 2, "hints", NULL);
     o.pid = bind_opt_integer_field(L, 2, "pid", 0);
     if (!read_timing(L, 2, &o.timing, why)) {
         lua_pushnil(L);
@@ -213,6 +214,7 @@ static void tell_holder(lua_State *L, struct vm *vm, const struct keeper *k) {
     set_text(L, "host", m->host);
     set_text(L, "since", m->since);
     set_text(L, "purpose", m->purpose);
+    set_text(L, "hints", m->hints);
     set_number(L, "pid", m->pid);
     set_number(L, "fence", m->fence);
     if (again != NEVER) {

@@ -41,7 +41,7 @@ static void set_number(lua_State *L, const char *field, int64_t number) {
     }
 }
 
-/* core.mark_read(metadata) -> {holder =, host =, pid =, since =, purpose =, next =, fence =, ttl =, beat =}, or nil, err;
+/* core.mark_read(metadata) -> {holder =, host =, pid =, since =, purpose =, hints =, next =, fence =, ttl =, beat =}, or nil, err;
  * what is not told is absent */
 static int l_mark_read(lua_State *L) {
     task_enter(L, "core.mark_read");
@@ -54,11 +54,12 @@ static int l_mark_read(lua_State *L) {
     if (mark_read(&m, &metadata, &err) != ERR_OK) {
         return bind_fail(L, &err, "read the metadata of a lease", NULL);
     }
-    lua_createtable(L, 0, 9);
+    lua_createtable(L, 0, 10);
     set_text(L, "holder", m.holder);
     set_text(L, "host", m.host);
     set_text(L, "since", m.since);
     set_text(L, "purpose", m.purpose);
+    set_text(L, "hints", m.hints);
     set_text(L, "next", m.next);
     set_number(L, "pid", m.pid);
     set_number(L, "fence", m.fence);

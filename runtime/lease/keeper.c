@@ -57,7 +57,8 @@ struct keeper *keeper_new(const struct keeper_options *options) {
     world_random(k->world, &seed, sizeof seed);
     random_init(&k->random, seed, "keeper", 0);
     if (copy_string(k, &o->container) && copy_string(k, &o->name) && copy_string(k, &o->id) &&
-        copy_string(k, &o->holder) && copy_string(k, &o->host) && copy_string(k, &o->purpose)) {
+        copy_string(k, &o->holder) && copy_string(k, &o->host) && copy_string(k, &o->purpose) &&
+        copy_string(k, &o->hints)) {
         return k;
     }
     destroy(k);

@@ -70,7 +70,7 @@ struct keeper_options {
     bool fence; /* raise the fence before holding. A record always does */
     bool keep;  /* renew in the background; false: it is over when its time is */
     bool make;  /* create container and blob (create-only) when they are absent */
-    const char *holder, *host, *purpose; /* for the metadata; NULL: not told */
+    const char *holder, *host, *purpose, *hints; /* for the metadata; NULL: not told */
     int64_t pid;
     struct keeper_errands errands;
 };

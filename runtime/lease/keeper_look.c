@@ -135,6 +135,7 @@ void keeper_own_mark(struct keeper *k, struct mark *mark, int64_t fence) {
     mark_text(mark->host, o->host);
     mark_text(mark->since, since);
     mark_text(mark->purpose, o->purpose);
+    mark_text(mark->hints, o->hints);
 }
 
 bool keeper_put_mark(struct keeper *k, struct store_call *call, const struct mark *mark) {

@@ -78,6 +78,7 @@ static const struct {
     {"synod_pid", 0, offsetof(struct mark, pid)},
     {"synod_since", offsetof(struct mark, since), 0},
     {"synod_purpose", offsetof(struct mark, purpose), 0},
+    {"synod_hints", offsetof(struct mark, hints), 0},
     {"synod_next", offsetof(struct mark, next), 0},
     {"synod_ttl_ms", 0, offsetof(struct mark, ttl_ms)},
     {"synod_beat", 0, offsetof(struct mark, beat)},

@@ -11,6 +11,7 @@
  *   synod_v        1; a greater or unreadable one is refused with NewerVersion, and never overwritten
  *   synod_fence    decimal; grows with each holder, and stays when nobody holds
  *   synod_holder, synod_host, synod_pid, synod_since (RFC 3339, UTC), synod_purpose, synod_next (while it is handed over)
+ *   synod_hints     where the holder can be asked to tell of its end (HOST:PORT)
  *   synod_ttl_ms, synod_beat     of a record: it is over when it has not changed for so long; counts its renewals
  *   synod_nonce    whose write it was: the client's (store/lost.h), which hides it from metadata
  *
@@ -37,6 +38,7 @@ struct mark {
     char host[MARK_TEXT_MAX];    /* "": not told */
     char since[MARK_TEXT_MAX];   /* UTC, RFC 3339; "": not told */
     char purpose[MARK_TEXT_MAX]; /* "": not told */
+    char hints[MARK_TEXT_MAX];   /* HOST:PORT; "": not told */
     char next[MARK_TEXT_MAX];    /* instance id of the successor during a transfer; else "" */
     int64_t pid;                 /* 0: not told */
     int64_t fence;               /* 0: never written */

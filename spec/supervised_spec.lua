@@ -1,0 +1,127 @@
+-- Supervised death: what an instance of `synod run -n` held is given back when it has died, and only then.
+
+local core = require "synod.core"
+local lease = require "synod.lease"
+local mark = require "synod.mark"
+local sh = require "spec.support.sh"
+
+local LEADER = [[
+  local synod = require "synod"
+  local lease = require "synod.lease"
+  local ttl, how = tonumber((...)), (select(2, ...))
+  local contender = lease.contender(synod.store:container "locks":blob "election/x", { ttl = ttl, purpose = "x" })
+  local held = assert(contender:take { timeout = 60 })
+  print("leads", held.fence, synod.time())
+  synod.sleep(0.1)
+  print("dies", held.fence, synod.time())
+  io.stdout:flush()
+  synod.exec { "sh", "-c", "kill -" .. how .. " $PPID" }
+  synod.sleep(60)
+]]
+
+--- Three leaders, one after the other, each of which is killed: fences, and seconds from each death to the next.
+local function lead(store, ttl)
+  local folder <close> = sh.folder()
+  folder:write("x.lua", LEADER)
+  local said, code = sh.run(("$SYNOD run -n 3 $DIR/x.lua %d KILL"):format(ttl), {
+    dir = folder.path, env = { SYNOD_STORE = store or "embedded:" .. folder.path .. "/s.db" },
+  })
+  local fences, gaps, died = {}, {}, nil
+  for what, fence, at in said:gmatch "(%l+)\t(%d+)\t([%d.]+)" do
+    if what == "leads" then fences[#fences + 1] = tonumber(fence) end
+    if what == "leads" and died then gaps[#gaps + 1] = tonumber(at) - died end
+    died = what == "dies" and tonumber(at) or nil
+  end
+  return fences, gaps, said, code
+end
+
+describe("a leader that is killed", function()
+  for _, place in ipairs { "embedded", "Azurite" } do
+    for _, ttl in ipairs { 15, 2 } do
+      it(("with a lease of %d s on %s is replaced without waiting for its lease"):format(ttl, place), function()
+        local store = place == "Azurite" and require("spec.support.azurite").connection_string() or nil
+        local fences, gaps, said, code = lead(store, ttl)
+        assert.equal(137, code, said)
+        assert.equal(3, #fences, said)
+        assert.is_true(fences[1] < fences[2] and fences[2] < fences[3], said)
+        for _, gap in ipairs(gaps) do assert.is_true(gap < ttl * 0.6, said) end
+      end)
+    end
+  end
+end)
+
+describe("an instance that is stopped", function()
+  it("keeps what it holds until its lease runs out", function()
+    local folder <close> = sh.folder()
+    folder:write("x.lua", LEADER)
+    local said = sh.run("timeout -s KILL 6 $SYNOD run -n 2 $DIR/x.lua 15 STOP", {
+      dir = folder.path, env = { SYNOD_STORE = "embedded:" .. folder.path .. "/s.db" },
+    })
+    assert.equal(1, select(2, said:gsub("leads", "")), said)
+  end)
+end)
+
+describe("what a dead process held", function()
+  local function on_memory(fn)
+    core.main(function()
+      local store <close> = assert(core.open_store "memory:")
+      fn(store:container "locks":blob "mutex/x")
+    end, { clock = "virtual", seed = 1 })
+  end
+
+  local function hold(blob, ttl)
+    return assert(lease.contender(blob, { ttl = ttl, instance = { id = "a" } }):try())
+  end
+
+  local function entry_of(held, kind)
+    return { kind = kind, id = held.id, fence = held.fence }
+  end
+
+  it("is free when it was given back: the service's lease", function()
+    on_memory(function(blob)
+      local held = hold(blob, 15)
+      assert.is_true(lease.give_back(blob, entry_of(held, "service")))
+      assert.equal("available", blob:head().lease_state)
+    end)
+  end)
+
+  it("is free when it was given back: a record, whose fence stays", function()
+    on_memory(function(blob)
+      local held = hold(blob, 2)
+      assert.is_true(lease.give_back(blob, entry_of(held, "record")))
+      local seen = assert(mark.look(blob))
+      assert.is_nil(seen.kind)
+      assert.is_nil(seen.holder)
+      assert.equal(held.fence, seen.fence)
+      assert.is_true(hold(blob, 2).fence > held.fence)
+    end)
+  end)
+
+  it("is left alone when it has passed on", function()
+    for _, kind in ipairs { "service", "record" } do
+      on_memory(function(blob)
+        local ttl = kind == "service" and 15 or 2
+        local first = hold(blob, ttl)
+        local entry = entry_of(first, kind)
+        assert(first:release())
+        local second = hold(blob, ttl)
+        assert.is_true(lease.give_back(blob, entry))
+        assert.is_true(second:held())
+        local seen = assert(mark.look(blob))
+        assert.equal(kind, seen.kind)
+        assert.equal(second.fence, seen.fence)
+      end)
+    end
+  end)
+
+  it("is no trouble when the blob is gone", function()
+    on_memory(function(blob)
+      local held = hold(blob, 2)
+      local entry = entry_of(held, "record")
+      assert(blob:delete())
+      assert.is_true(lease.give_back(blob, entry))
+      entry.kind, entry.id = "service", "11111111-1111-1111-1111-111111111111"
+      assert.is_true(lease.give_back(blob, entry))
+    end)
+  end)
+end)
