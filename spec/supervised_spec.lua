@@ -50,6 +50,46 @@ describe("a leader that is killed", function()
   end
 end)
 
+describe("a command under a lease", function()
+  it("has ended before its holder's death lets another hold", function()
+    local folder <close> = sh.folder()
+    folder:write("x.lua", [[
+      local synod = require "synod"
+      local lease = require "synod.lease"
+      local contender = lease.contender(synod.store:container "locks":blob "election/x", { ttl = 15, purpose = "x" })
+      local held = assert(contender:take { timeout = 60 })
+      local log = ...
+      local file = assert(io.open(log, "a"))
+      file:write("leads ", held.fence, "\n")
+      file:close()
+      if synod.instance.ordinal < 2 then
+        synod.spawn(function()
+          synod.sleep(0.3)
+          synod.exec { "sh", "-c", "kill -KILL $PPID" }
+        end)
+        held:guard(function()
+          synod.exec { "sh", "-c", "trap '' TERM; while :; do echo works $1 >> $2; done", "sh", held.fence, log }
+        end)
+      end
+    ]])
+    local said = sh.run("$SYNOD run -n 3 $DIR/x.lua $DIR/log", {
+      dir = folder.path, env = { SYNOD_STORE = "embedded:" .. folder.path .. "/s.db" },
+    })
+    local leader, changes, works = nil, 0, 0
+    for line in io.lines(folder.path .. "/log") do
+      local what, fence = line:match "^(%l+) (%d+)$"
+      if what == "leads" then
+        leader, changes = fence, changes + 1
+      elseif what then
+        works = works + 1
+        assert.equal(leader, fence, said)
+      end
+    end
+    assert.equal(3, changes, said)
+    assert.is_true(works > 0)
+  end)
+end)
+
 describe("an instance that is stopped", function()
   it("keeps what it holds until its lease runs out", function()
     local folder <close> = sh.folder()

@@ -17,6 +17,7 @@ local net = require "synod.net"
 local bonds = {}
 
 local GIVE_BACK_S = 10    -- for each entry; a lease is over after 60 s anyway
+local LAST_S = 3          -- how long its commands are waited for, which their leashes kill
 
 ---@class cli.Bonds
 ---@field board synod.Board
@@ -41,30 +42,35 @@ function Bonds:warm()
   if store and store:kind() == "azure" then store:container("locks"):head { retries = 0 } end
 end
 
+--- A connection whose other end the member finds by this variable.
+function Bonds.pair(_, member, variable, settings, passed)
+  local socket, theirs = core.stream_pair(member.id)
+  settings[variable] = socket and tostring(theirs) or false
+  if not socket then return nil end
+  member.theirs[#member.theirs + 1], passed[#passed + 1] = theirs, theirs
+  return socket
+end
+
 --- Makes what ties this member to us; its settings say where it finds it.
 ---@param member table
 ---@param settings table<string, string|false>
 ---@param passed integer[]
 ---@return integer[] passed
-function Bonds.join(_, member, settings, passed)
+function Bonds:join(member, settings, passed)
   local all = table.move(passed, 1, #passed, 1, {})
   member.ledger = core.slots_new()
   settings.SYNOD_LEDGER_FD, all[#all + 1] = tostring(member.ledger), member.ledger
-  local socket, theirs = core.stream_pair(member.id)
-  if socket then
-    member.socket, member.theirs = socket, theirs
-    settings.SYNOD_HUB_FD, all[#all + 1] = tostring(theirs), theirs
-  else
-    settings.SYNOD_HUB_FD = false
-  end
+  member.theirs = {}
+  member.socket = self:pair(member, "SYNOD_HUB_FD", settings, all)
+  member.life = self:pair(member, "SYNOD_LIFE_FD", settings, all)
   return all
 end
 
 --- The process has what it was given, or could not be started.
 ---@param member table
 function Bonds:joined(member)
+  for _, fd in ipairs(member.theirs) do core.descriptor_close(fd) end
   if not member.socket then return end
-  core.descriptor_close(member.theirs)
   local conn = net.of_socket(member.socket)
   member.seat = self.board:join()
   core.spawn_apart(function()
@@ -98,16 +104,24 @@ local function give_back(self, entry)
     { name = entry.container .. "/" .. entry.name, error = err })
 end
 
+--- Whether all that it ran under its leases is gone as well: the leashes keep its end of this open for so long.
+local function is_over(member)
+  if not member.life then return false end
+  local more, err = member.life:fill(LAST_S)
+  return more == nil and (err == nil or err.code ~= "Timeout")
+end
+
 --- Its process is no more: what it held is given back, and who waits for it looks. May be called again when it was cut
 --- short.
 ---@param member table
 function Bonds:part(member)
   if not member.releases then
+    local entries = ledger.read(member.ledger)
+    local over = #entries == 0 or is_over(member)
     member.releases = {}
-    for i, entry in ipairs(ledger.read(member.ledger)) do
-      member.releases[i] = core.spawn(give_back, self, entry)
-    end
+    for i, entry in ipairs(over and entries or {}) do member.releases[i] = core.spawn(give_back, self, entry) end
     core.descriptor_close(member.ledger)
+    if member.life then member.life:close() end
   end
   for _, release in ipairs(member.releases) do release:join() end
   if member.seat then self.board:leave(member.seat) end

@@ -15,7 +15,7 @@ local LINE_MAX = 64 * 1024   -- bytes; a longer line is passed on in pieces
 local STOP_S = 32            -- after TERM, before KILL: an instance has 30 s for its own stop
 local DRAIN_ROUNDS = 10      -- how long a pipe that outlives the instance (a daemon holds it) is still read:
 local DRAIN_ROUND_S = 0.1    -- in all a second
-local DESCRIPTORS_EACH = 6   -- of an instance
+local DESCRIPTORS_EACH = 7   -- of an instance
 local DESCRIPTORS_OWN = 64
 local SIGTERM, SIGKILL = 15, 9
 local SIGNAL_NAMES = { [1] = "HUP", [2] = "INT", [3] = "QUIT", [4] = "ILL", [6] = "ABRT", [7] = "BUS", [8] = "FPE",

@@ -17,7 +17,7 @@ local SIGTERM, SIGKILL = 15, 9
 local SECRET_MARKS = { "AccountKey=", "SharedAccessSignature=", "sig=" }
 -- What is between the supervisor and us, and where App Service and Container Apps give tokens to who knows a secret.
 local PRIVATE = { SYNOD_STORE_FD = true, SYNOD_USAGE_FD = true, SYNOD_SUPERVISED = true, SYNOD_HUB_FD = true,
-  SYNOD_LEDGER_FD = true,
+  SYNOD_LEDGER_FD = true, SYNOD_LIFE_FD = true,
   IDENTITY_ENDPOINT = true, IDENTITY_HEADER = true, MSI_ENDPOINT = true, MSI_SECRET = true }
 local STDIO = { pipe = true, inherit = true, null = true }
 local KNOWN = {

@@ -16,6 +16,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -196,6 +197,12 @@ static void scope_moved(struct scope_watch *w, struct scope *s) {
     leash_move(&lp->leash, soft_of(lp, s), scope_hard(s));
 }
 
+/* A supervisor waits for its end (lua/cli/bonds.lua) before it gives back what we held. */
+static int life_descriptor(void) {
+    const char *text = getenv("SYNOD_LIFE_FD");
+    return text ? (int)strtol(text, NULL, 10) : 0;
+}
+
 /* What is started in a scope cannot outlive it. A command takes no virtual time, so no virtual deadline is its own. */
 static int start(lua_State *L, struct lua_process *lp, const struct process_options *o) {
     struct scope *scope = scope_running(lp->vm);
@@ -208,6 +215,7 @@ static int start(lua_State *L, struct lua_process *lp, const struct process_opti
         .soft = scope ? soft_of(lp, scope) : opt_instant(L, "soft"),
         .hard = scope ? scope_hard(scope) : opt_instant(L, "hard"),
         .terminal = o->foreground,
+        .bond = life_descriptor(),
     };
     int rc = leash_start(&lp->leash, &lp->process, o, &times);
     if (rc == 0 && scope) {

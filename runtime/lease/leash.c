@@ -55,6 +55,9 @@ static int start(struct process *p, const struct process_options *asked, struct 
     o.passed[0] = plan->control;
     o.passed[1] = plan->report;
     o.passed_count = 2;
+    if (plan->bond > 0) {
+        o.passed[o.passed_count++] = plan->bond;
+    }
     if (!program_is_ours()) {
         o.entry = run_as_fork;
         o.entry_arg = plan;
@@ -74,6 +77,7 @@ int leash_start(struct leash *l, struct process *p, const struct process_options
     struct leash_plan plan = {
         .runtime = getpid(),
         .terminal = times->terminal,
+        .bond = times->bond,
         .file = options->file,
         .argv = options->argv,
     };

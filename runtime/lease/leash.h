@@ -49,6 +49,7 @@ struct leash {
 struct leash_times {
     int64_t soft, hard; /* boot-time ns, NEVER: without end */
     bool terminal;      /* the command may have ours */
+    int bond; /* a descriptor that stays open, here and not in the command, until all is over; 0: none */
 };
 
 void leash_init(struct leash *l, struct world *w);

@@ -24,6 +24,7 @@ struct leash_plan {
     pid_t runtime;       /* whose end is the command's */
     int control, report; /* its ends of the two pipes */
     bool terminal;
+    int bond; /* passed on to the leash alone; 0: none */
     const char *file;
     char *const *argv;
 };
