@@ -17,7 +17,7 @@ local exec = require "synod.exec"
 
 local command = {}
 
-local SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 = 2, 15, 1, 3, 10, 12
+local SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGKILL = 2, 15, 1, 3, 10, 12, 9
 local SIGNALS = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 }
 local EXIT_BY = { CommandNotFound = 127, CommandNotRun = 126 } -- as shells, env and flock say it
 
@@ -110,14 +110,18 @@ local function pass_on(self, number, work)
   end
 end
 
---- Waits for its end, whatever is raised in us meanwhile; the first such error comes back.
+local function is_loss(err) return type(err) == "table" and err.code == "LeaseLost" end
+
+--- Waits for its end, whatever is raised in us meanwhile; the first such error comes back. A second loss is the hard
+--- stop, at which its leash has killed it, and after which nothing waits.
 local function await(process)
   local raised
   while true do
     local ok, kind, number = pcall(process.wait, process)
     if ok then return kind, number, raised end
-    raised = raised or kind
-    if type(kind) == "table" and kind.code == "Cancelled" then process:kill(SIGTERM) end
+    if is_loss(kind) and is_loss(raised) then return "killed", SIGKILL, raised end
+    raised = is_loss(raised) and raised or kind
+    if not is_loss(kind) then process:kill(SIGTERM) end
   end
 end
 

@@ -121,6 +121,17 @@ describe("synod lock", function()
     end
   end)
 
+  it("kills COMMAND when it does not end on TERM, and still says so", function()
+    local out, code = shell([[
+      $SYNOD lock x --ttl 1 --lost-exit 77 -- ]] .. STUBBORN .. [[ & first=$!
+      await log; $SYNOD store rm locks/mutex/x; wait $first; code=$?
+      wc -l <"$DIR/log"; sleep 0.1; wc -l <"$DIR/log"; exit $code ]])
+    assert.equal(77, code, out)
+    has(out, "the lock 'x' was lost, and COMMAND was stopped: ")
+    local before, after = out:match("(%d+)\n(%d+)\n$")
+    assert.equal(before, after)
+  end)
+
   for what, signals in pairs {
     ["killed"] = "kill -KILL $first", ["stopped"] = "kill -STOP $first",
     ["stopped with its leash"] = "kill -STOP $leash $first",

@@ -231,17 +231,14 @@ describe("a leash", function()
     local folder <close> = sh.folder()
     folder:write("x.lua", [[
       local core, exec = require "synod.core", require "synod.exec"
-      core.main(function()
-        local p = core.process_spawn { file = "sh", env = exec.environment(), leash = true,
-          args = { "sh", "-c", "sleep 300 & echo $$ $! > " .. arg[1] .. "; wait" } }
-        io.open(arg[1] .. ".leash", "w"):write(p:pid()):close()
-        p:wait()
-      end, {})
+      local p = core.process_spawn { file = "sh", env = exec.environment(), leash = true,
+        args = { "sh", "-c", "sleep 300 & echo $$ $! > " .. arg[1] .. "; wait" } }
+      io.open(arg[1] .. ".leash", "w"):write(p:pid()):close()
+      p:wait()
     ]])
-    local lib = os.getenv "SYNOD_LIB" or "build/lib"
     for _, how in ipairs { "kill -KILL $us", "kill -STOP $leash; kill -KILL $us" } do
       local out = sh.run([[
-        LUA_PATH='lua/?.lua;lua/?/init.lua' LUA_CPATH=']] .. lib .. [[/?.so' lua5.4 "$DIR/x.lua" "$DIR/pid" & us=$!
+        $SYNOD run "$DIR/x.lua" "$DIR/pid" & us=$!
         while ! [ -s "$DIR/pid" ] || ! [ -s "$DIR/pid.leash" ]; do sleep 0.01; done
         leash=$(cat "$DIR/pid.leash")
         ]] .. how .. [[; wait $us 2>/dev/null
