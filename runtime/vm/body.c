@@ -1,4 +1,5 @@
-/* body.c -- what a task's coroutine runs: its function under protection, and the traceback of its error. */
+/* body.c -- what a task's coroutine runs: its function under protection, and the traceback of its
+ * error. */
 #include <lauxlib.h>
 
 #include "vm/vm_impl.h"

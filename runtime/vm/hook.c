@@ -2,10 +2,11 @@
  *
  * A count hook that is always on doubles the time of a computing script, so it is armed on demand, by
  * two kernel timers aimed at this thread: one on its CPU time, every TICK_MS, which is silent while it
- * waits, and one on the boot-time clock for the instant when a stop must end the process. The first guard adds
- * a third, for the next stop of a scope, so that a process that was stopped meets it at once. The handler
- * arms the innermost running coroutine; the hook, at the next instruction, polls the world (callbacks
- * only store, so this is safe in the middle of a script), raises a stop that is due, and disarms itself.
+ * waits, and one on the boot-time clock for the instant when a stop must end the process. The
+ * first guard adds a third, for the next stop of a scope, so that a process that was stopped meets
+ * it at once. The handler arms the innermost running coroutine; the hook, at the next instruction,
+ * polls the world (callbacks only store, so this is safe in the middle of a script), raises a stop
+ * that is due, and disarms itself.
  *
  * A stop is not raised inside library code or a to-be-closed handler: the hook stays armed and tries
  * again a little later. Only a scope's hard stop is, at every instruction from then on.

@@ -241,8 +241,8 @@ void scope_leave(struct scope *s) {
     scope_unref(s);
 }
 
-/* After the soft stop it may come to its next wait, so that what it was given is not lost in between; after the
- * hard stop it does nothing. */
+/* After the soft stop it may come to its next wait, so that what it was given is not lost in
+ * between; after the hard stop it does nothing. */
 void scope_begin(struct task *t) {
     int64_t now = world_now(t->vm->world);
     for (struct scope *x = t->scope; x; x = x->outer) {

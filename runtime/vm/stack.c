@@ -1,9 +1,10 @@
 /* stack.c -- where on a stack a stop may be raised.
  *
- * Lua tells of a function whether it runs as a to-be-closed handler only while its block is left in peace. While an error
- * unwinds, handlers are called below the function that catches it (pcall, xpcall, or the body of a task), and
- * nothing names them; but the frame of the catcher is not as it was when it called: what lies on the stack above its own
- * few values is still there. A catcher that calls what it protects has a fixed number of values below it.
+ * Lua tells of a function whether it runs as a to-be-closed handler only while its block is left
+ * in peace. While an error unwinds, handlers are called below the function that catches it (pcall,
+ * xpcall, or the body of a task), and nothing names them; but the frame of the catcher is not as
+ * it was when it called: what lies on the stack above its own few values is still there. A catcher
+ * that calls what it protects has a fixed number of values below it.
  */
 #include <lauxlib.h>
 #include <string.h>

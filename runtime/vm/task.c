@@ -5,9 +5,9 @@
  *   RUNNING -task_end-> ENDED            its function returned or raised
  *   NEW, READY, PARKED -task_drop-> ENDED    the run is over and did not wait for it
  *
- * wait.c has the waits, body.c what a task's coroutine runs. A task's coroutine runs task_body, which calls the task's function protected. So an error unwinds
- * inside the coroutine, where to-be-closed variables run and may wait; and lua_resume returns an error
- * only when memory is short.
+ * wait.c has the waits, body.c what a task's coroutine runs. A task's coroutine runs task_body,
+ * which calls the task's function protected. So an error unwinds inside the coroutine, where
+ * to-be-closed variables run and may wait; and lua_resume returns an error only when memory is short.
  */
 #include "vm/task.h"
 

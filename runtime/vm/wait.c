@@ -1,8 +1,8 @@
 /* wait.c -- how a task waits: parked, woken, or given up with an error to be raised at the wait.
  *
- * A wait ends for one of two reasons, and the first to come wins: task_wake (what it waits for is there: `done`
- * will be called) or give_up (it was cancelled, or its scope has stopped: `cancel` has been called, and the error is
- * raised at the wait).
+ * A wait ends for one of two reasons, and the first to come wins: task_wake (what it waits for is
+ * there: `done` will be called) or give_up (it was cancelled, or its scope has stopped: `cancel`
+ * has been called, and the error is raised at the wait).
  */
 #include <lauxlib.h>
 

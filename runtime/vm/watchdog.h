@@ -7,10 +7,11 @@
  *     watchdog_leave(d);
  *     watchdog_free(d);
  *
- * The main thread acknowledges a stop by leaving the guarded code. Where it is still inside at the end, one line
- * is written and the process ends with 5; commands on a leash die by the end of their pipes. A thread that finds
- * itself late by more than PATIENCE was stopped with the process (SIGSTOP, suspend): the main thread, which meets its
- * deadline on its first instruction, then gets as much again for that.
+ * The main thread acknowledges a stop by leaving the guarded code. Where it is still inside at the
+ * end, one line is written and the process ends with 5; commands on a leash die by the end of
+ * their pipes. A thread that finds itself late by more than PATIENCE was stopped with the process
+ * (SIGSTOP, suspend): the main thread, which meets its deadline on its first instruction, then
+ * gets as much again for that.
  *
  * All instants are boot-time ns. All calls are the main thread's.
  */
