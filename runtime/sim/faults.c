@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "sim/late.h"
 
 #define FAULT_WORD(name, word, effect) word,
 static const char *const WORDS[] = {FAULT_LIST(FAULT_WORD)};
@@ -14,6 +15,7 @@ struct faulty {
     struct transport_ops ops;
     struct transport *inner;
     struct crossing *crossings; /* attempts that were not answered yet */
+    struct late *lates;         /* requests that will arrive yet */
     int64_t seen[VERB_COUNT];   /* attempts so far */
     int64_t seen_all;
     size_t count;
@@ -131,6 +133,9 @@ static void faulty_send(struct transport *t, struct attempt *a) {
     a->impl = c;
     if (c->fault && c->fault->kind == FAULT_LOST_REQUEST) {
         fall_silent(c);
+    } else if (c->fault && c->fault->kind == FAULT_LATE_APPLY) {
+        late_new(f->inner, a, instant_add(world_now(t->world), c->fault->ns), &f->lates);
+        fall_silent(c);
     } else if (c->fault && c->fault->kind == FAULT_THROTTLE) {
         fail_as(c, ERR_SERVER_BUSY, c->fault->ns);
     } else {
@@ -174,6 +179,7 @@ static void faulty_unwatch(struct transport *t, struct store_watch *w) {
 
 static void faulty_free(struct transport *t) {
     struct faulty *f = container_of(t, struct faulty, base);
+    lates_free(&f->lates);
     f->inner->ops->free(f->inner); /* answers those inside */
     while (f->crossings) {
         crossing_cancel(f->crossings);

@@ -18,7 +18,10 @@
     X(LOST_RESPONSE, "lost-response", "it is done, and the answer is lost")                        \
     X(DELAY, "delay", "it is done, and the answer takes `ns` longer")                              \
     X(THROTTLE, "throttle", "refused as `code` (ServerBusy), asking to wait for `ns`")             \
-    X(ERROR_AFTER_APPLY, "error-after-apply", "it is done, and answered as `code` (InternalError)")
+    X(ERROR_AFTER_APPLY, "error-after-apply",                                                      \
+      "it is done, and answered as `code` (InternalError)")                                        \
+    X(LATE_APPLY, "late-apply",                                                                    \
+      "the answer is lost, and the request is done `ns` after it was sent")
 
 #define FAULT_ENUM(name, word, effect) FAULT_##name,
 enum fault_kind { FAULT_LIST(FAULT_ENUM) FAULT_KIND_COUNT };
@@ -31,7 +34,7 @@ struct fault {
     bool any_verb; /* strikes whatever the verb; ordinals then count all attempts */
     enum store_verb verb;
     int64_t ordinal; /* which attempt, from 1; 0: each one */
-    int64_t ns;      /* delay; throttle: what Retry-After asks for (0: nothing) */
+    int64_t ns;      /* delay; late-apply; throttle: what Retry-After asks for (0: nothing) */
     enum err code;   /* ERR_OK: the kind's usual one */
 };
 

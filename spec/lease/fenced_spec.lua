@@ -194,7 +194,7 @@ describe("a fenced write while others write", function()
 end)
 
 describe("a fenced write with a fault at any attempt", function()
-  local KINDS = { "lost-request", "lost-response", "delay", "throttle", "error-after-apply" }
+  local KINDS = { "lost-request", "lost-response", "delay", "throttle", "error-after-apply", "late-apply" }
 
   for _, kind in ipairs(KINDS) do
     it("is done, or refused, but never both: " .. kind, function()

@@ -21,7 +21,7 @@ local WORLDS = {
   } },
 }
 
-local KINDS = { "lost-request", "lost-response", "delay", "throttle", "error-after-apply" }
+local KINDS = { "lost-request", "lost-response", "delay", "throttle", "error-after-apply", "late-apply" }
 
 local function meet(world, faults)
   local log, attempts
@@ -53,6 +53,14 @@ for _, world in ipairs(WORLDS) do
       check(world, log, "no fault")
       assert.is_true(total > 20)
     end)
+
+    for _, seconds in ipairs { 0.2, 0.7, 1.7, 7 } do
+      it(("survive any request that arrives %g s late, when nobody waits for it"):format(seconds), function()
+        for at = 1, total do
+          check(world, (meet(world, { { kind = "late-apply", ordinal = at, seconds = seconds } })), "late at " .. at)
+        end
+      end)
+    end
 
     for _, kind in ipairs(KINDS) do
       it("survive a fault at any attempt: " .. kind, function()
