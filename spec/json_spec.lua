@@ -60,7 +60,8 @@ describe("json.decode", function()
 
   it("says what is wrong, and where", function()
     for text, why in pairs {
-      [""] = "a value expected at byte 1", ["{"] = "a name expected at byte 2", ["[1"] = "',' or ']' expected at byte 3",
+      [""] = "a value expected at byte 1", ["{"] = "a name expected at byte 2",
+      ["[1"] = "',' or ']' expected at byte 3",
       ['{"a" 1}'] = "':' expected at byte 6", ['"a'] = "a string without an end at byte 1",
       ['"\\x"'] = "an unknown escape at byte 2", ['"\\ud83d"'] = "half of a surrogate pair",
       ["1 2"] = "more text at byte 3", ["01"] = "a leading zero",

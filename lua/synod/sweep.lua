@@ -21,7 +21,6 @@ local DELETES_MAX = 200 -- taken away in one go
 ---@class synod.sweep.Options
 ---@field prefix? string  of the names looked at
 ---@field group_of fun(name: string): string|nil  what belongs together; nil: it is left alone
----@field spare? integer  so many of the groups that come last stay whatever their age (0)
 
 ---@param item synod.Item
 ---@return boolean
@@ -60,9 +59,8 @@ end
 ---@param o synod.sweep.Options
 ---@return integer removed, synod.Error? err  what stopped it
 function sweep.old(container, now, o)
-  local removed, found = 0, groups(container, o)
-  for i = 1, #found - (o.spare or 0) do
-    local group = found[i]
+  local removed = 0
+  for _, group in ipairs(groups(container, o)) do
     for _, item in ipairs(now - group.newest > AGE_MAX_S and group.items or {}) do
       if removed == DELETES_MAX then return removed end
       local gone, err = container:blob(item.name):delete { if_match = item.etag }

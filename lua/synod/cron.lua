@@ -1,0 +1,311 @@
+-- cron: work at given times, each time on one instance.
+--
+--   local cron = require "synod.cron"
+--   local jobs = cron.new { zone = "Europe/Berlin" }
+--   jobs:every("30 2 * * mon-fri", "report", function(slot) return write_report(slot.at) end)
+--   jobs:every(300, "refresh", refresh)
+--   assert(jobs:run())                                     -- until the instance is stopped
+--
+-- All instances run the same schedules. Each time of a schedule is a slot, known by its nominal instant; whoever takes
+-- the lease of the slot's blob first runs it, under a guard, and writes what became of it there. A runner that dies
+-- loses the lease, and another takes over. docs/reference/cron.md is the manual; calendar.lua says when, slots.lua
+-- knows the records, runner.lua settles one slot.
+
+local calendar = require "synod.calendar"
+local core = require "synod.core"
+local lease = require "synod.lease"
+local log = require "synod.log"
+local options = require "synod.options"
+local runner = require "synod.runner"
+local slots = require "synod.slots"
+local task = require "synod.task"
+local zone = require "synod.zone"
+
+local cron = {}
+
+local CONTAINER = "cron"
+local TTL_S = 30
+local LATE_S = 60
+local LIMIT, LIMIT_MAX = 100, 10000
+local STOP_S = 8           -- for slots to end at a controlled stop, whose handlers have 10 s
+local SLEEP_MAX_S = 60     -- the wall clock may be set meanwhile
+local AGAIN_S = 5          -- between looks at what was missed, while the store does not answer
+local AT_ONCE_MAX = 16     -- slots of one schedule
+local CANCEL_AGAIN_S = 1
+
+---@alias synod.Cron.Once "at-least"|"at-most"
+---@alias synod.Cron.CatchUp "none"|"last"|"all"
+
+---@class synod.Cron.Job.Options
+---@field zone? string      an IANA time zone, such as "Europe/Berlin" ("UTC")
+---@field once? synod.Cron.Once  when a runner died in the middle: again, or never again ("at-least")
+---@field catch_up? synod.Cron.CatchUp  which of the slots are run that nobody was there for ("none")
+---@field limit? integer    of "all": so many of the latest (100)
+---@field late? number      seconds after which a slot that nobody began is missed (60)
+
+---@class synod.Cron.Options: synod.Cron.Job.Options  for all schedules that say nothing else
+---@field ttl? number       seconds until the slot of a runner that died is another's (30)
+---@field stop_timeout? number  seconds that slots have to end at a controlled stop (8)
+---@field store? synod.Store     synod.store
+---@field container? string      "cron"
+---@field instance? synod.Instance  who this is (synod.instance)
+
+local JOB = { zone = "string", once = "string", catch_up = "string", limit = "count", late = "positive" }
+local NEW = {
+  zone = "string", once = "string", catch_up = "string", limit = "count", late = "positive", ttl = "positive",
+  stop_timeout = "seconds", store = "store", container = "string", instance = "table",
+}
+
+---@class synod.Slot  what a function is called with
+---@field id string      "20240331T010000Z"
+---@field name string    the schedule's
+---@field at number      its nominal instant, seconds since 1970
+---@field fence integer
+---@field held synod.Held  for fenced writes
+
+---@class synod.Cron.Job
+---@field name string
+---@field plan synod.Plan
+---@field fn fun(slot: synod.Slot): any
+---@field slots synod.Slots
+
+---@class synod.Cron
+local Cron = {}
+Cron.__index = Cron
+Cron.__name = "synod.Cron"
+
+local function problem_with(o)
+  if o.once and o.once ~= "at-least" and o.once ~= "at-most" then
+    return ("once = '%s' is neither \"at-least\" nor \"at-most\""):format(o.once)
+  end
+  if o.catch_up and o.catch_up ~= "none" and o.catch_up ~= "last" and o.catch_up ~= "all" then
+    return ("catch_up = '%s' is neither \"none\" nor \"last\" nor \"all\""):format(o.catch_up)
+  end
+  if o.limit and o.limit > LIMIT_MAX then
+    return ("limit = %d is more than are caught up with at once (%d)"):format(o.limit, LIMIT_MAX)
+  end
+end
+
+local function problem_of_zone(name)
+  local of, err = zone.open(name)
+  return of, err and tostring(err)
+end
+
+--- Makes schedules; makes no request.
+---@param given? synod.Cron.Options
+---@return synod.Cron
+function cron.new(given)
+  local o = options.read("cron.new", given, NEW)
+  o.zone, o.once, o.catch_up = o.zone or "UTC", o.once or "at-least", o.catch_up or "none"
+  o.limit, o.late, o.ttl, o.stop_timeout = o.limit or LIMIT, o.late or LATE_S, o.ttl or TTL_S, o.stop_timeout or STOP_S
+  local _, why = problem_of_zone(o.zone)
+  local problem = problem_with(o) or why
+  if problem then options.refuse("cron.new: %s", problem) end
+  o.store = o.store or require("synod").store
+  o.instance = o.instance or require("synod").instance
+  local container = o.store:container(o.container or CONTAINER)
+  local ok, refused = pcall(lease.contender, container:blob "ttl", { ttl = o.ttl, instance = o.instance })
+  if not ok then options.refuse("cron.new: %s", (tostring(refused):gsub("^.-lease%.contender: ", ""))) end
+  return setmetatable({ options = o, container = container, jobs = {}, by_name = {} }, Cron)
+end
+
+--- Adds a schedule. All instances that are to share it give the same name, spec and zone.
+---@param spec string|number  a cron line, a word such as "@daily", or seconds
+---@param name string
+---@param fn fun(slot: synod.Slot): any  its result is kept: anything that JSON can say
+---@param given? synod.Cron.Job.Options
+---@return synod.Cron
+function Cron:every(spec, name, fn, given)
+  local o = options.read("cron:every", given, JOB)
+  if type(name) ~= "string" or #name > 200 or not name:find("^[%w_-]+$") then
+    options.refuse("cron:every: a name of letters, digits, '_' and '-' is expected, got %s", tostring(name))
+  end
+  if self.by_name[name] then options.refuse("cron:every: there is a schedule '%s' already", name) end
+  if type(fn) ~= "function" then options.refuse("cron:every: a function expected, got %s", type(fn)) end
+  local problem = problem_with(o)
+  local of, why = problem_of_zone(o.zone or self.options.zone)
+  local plan
+  if of and not problem then plan, why = calendar.parse(spec, of) end
+  if not plan then options.refuse("cron:every: %s", problem or why) end
+  local job = {
+    name = name, plan = plan, fn = fn, slots = slots.of(self.container, name), once = o.once or self.options.once,
+    catch_up = o.catch_up or self.options.catch_up, limit = o.limit or self.options.limit,
+    late = o.late or self.options.late,
+  }
+  self.jobs[#self.jobs + 1], self.by_name[name] = job, job
+  return self
+end
+
+---------------------------------------------------------------- running
+
+local function wall_ms()
+  return math.floor(core.time() * 1000)
+end
+
+--- Runs a slot in a task of its own, in its turn.
+local function begin_slot(self, job, id)
+  if job.open[id] then return end
+  while job.count >= AT_ONCE_MAX do
+    job.fewer:clear()
+    job.fewer:wait()
+  end
+  local slot = { name = job.name, id = id, at = calendar.instant(id) / 1000 }
+  job.open[id] = slot
+  job.count = job.count + 1
+  slot.task = core.spawn(function()
+    local _ <close> = setmetatable({}, { __close = function()
+      job.open[id] = nil
+      job.count = job.count - 1
+      job.fewer:set()
+      if not self:is_busy() then self.idle:set() end
+    end })
+    self.idle:clear()
+    runner.settle(self, job, slot)
+  end)
+end
+
+--- Which of the slots that have come due since `from` are to be run: what is late is left to catch_up.
+local function chosen(job, from, now)
+  local found, left_out = job.plan:between(from, now, job.catch_up == "all" and job.limit or 1)
+  if job.catch_up == "none" then
+    local last = found[#found]
+    found = last and now - last <= job.late * 1000 and { last } or {}
+  elseif job.catch_up == "all" and left_out > 0 then
+    log.warn("more slots were missed than are caught up with", { name = job.name, left_out = left_out })
+  end
+  return found
+end
+
+--- What was begun and never finished: somebody died.
+local function resume(self, job, list)
+  local first = math.max(1, #list - job.limit + 1)
+  for i = first, #list do
+    local state = list[i].state
+    if state ~= "done" and state ~= "failed" and state ~= "abandoned" then begin_slot(self, job, list[i].id) end
+  end
+end
+
+--- The instant up to which everything has been taken care of; of a schedule that has never run: now.
+local function look_back(self, job)
+  while true do
+    local list, err = job.slots:list()
+    if list then
+      resume(self, job, list)
+      local last = list[#list]
+      return last and math.min(last.at, wall_ms()) or wall_ms()
+    end
+    if not runner.is_passing(err) then
+      self:fail(err)
+      return nil
+    end
+    core.sleep(AGAIN_S)
+  end
+end
+
+local function follow(self, job)
+  local from = look_back(self, job)
+  while from do
+    local now = wall_ms()
+    for _, at in ipairs(chosen(job, from, now)) do begin_slot(self, job, calendar.id(at)) end
+    from = math.max(from, now)
+    local next_at = job.plan:after(from)
+    while next_at and wall_ms() < next_at do
+      core.sleep(math.min(SLEEP_MAX_S, (next_at - wall_ms()) / 1000))
+    end
+  end
+end
+
+--- Whether a slot's function runs here, or is about to.
+---@return boolean
+function Cron:is_busy()
+  for _, job in ipairs(self.jobs) do
+    for _, slot in next, job.open or {} do
+      if slot.running then return true end
+    end
+  end
+  return false
+end
+
+--- Ends run() with an err.
+---@param err synod.Error
+function Cron:fail(err)
+  self.failure = self.failure or err
+  self.over:set()
+end
+
+local function end_task(t)
+  while not t:ended() do
+    t:cancel("the schedules are drained")
+    t:join(CANCEL_AGAIN_S)
+  end
+end
+
+local function begin(self)
+  self.failure, self.over, self.idle, self.followers = nil, core.event(), core.event(), {}
+  self.idle:set()
+  for i, job in ipairs(self.jobs) do
+    job.open, job.count, job.fewer = {}, 0, core.event()
+    self.followers[i] = core.spawn(follow, self, job)
+  end
+end
+
+--- Runs the schedules until drain() or a controlled stop.
+---@return true|nil, synod.Error? err  what the store refuses for good
+function Cron:run()
+  if #self.jobs == 0 then options.refuse("cron:run: there is no schedule: add one with every()") end
+  if self.followers then options.refuse("cron:run: it runs already") end
+  if not self.stops then
+    self.stops = true
+    task.on("stopping", function() self:drain() end)
+  end
+  begin(self)
+  local _ <close> = setmetatable({}, {
+    __close = function()
+      self:drain { timeout = 0 }
+      self.followers = nil
+    end,
+  })
+  self.over:wait()
+  if self.failure then return nil, self.failure end
+  return true
+end
+
+local DRAIN = { timeout = "seconds" }
+
+--- Ends run(): no more slots are begun, and those that run may end. Those that take longer are cancelled, and are
+--- another's to run when they are "at-least" once.
+---@param given? { timeout?: number }  seconds (stop_timeout)
+---@return boolean all  every slot ended by itself
+function Cron:drain(given)
+  given = options.read("cron:drain", given, DRAIN)
+  if not self.followers then return true end
+  for _, follower in ipairs(self.followers) do end_task(follower) end
+  local waiting, running = {}, {}
+  for _, job in ipairs(self.jobs) do
+    for _, slot in next, job.open do table.insert(slot.running and running or waiting, slot.task) end
+  end
+  for _, t in ipairs(waiting) do end_task(t) end
+  local all = not self:is_busy() or self.idle:wait(given.timeout or self.options.stop_timeout) ~= nil
+  for _, t in ipairs(running) do end_task(t) end
+  self.over:set()
+  return all
+end
+
+---------------------------------------------------------------- asking
+
+--- What became of a slot.
+---@param name string   the schedule's
+---@param slot string|number  its id, or its nominal instant in seconds since 1970
+---@return synod.SlotRecord|nil record, synod.Error? err  state "none": nobody has begun it
+function Cron:result(name, slot)
+  local id = slot
+  if type(slot) == "number" then id = calendar.id(math.floor(slot * 1000 + 0.5)) end
+  if type(id) ~= "string" or not calendar.instant(id) then
+    options.refuse("cron:result: a slot's id such as \"20240331T010000Z\" or its instant expected, got %s",
+      tostring(slot))
+  end
+  if type(name) ~= "string" then options.refuse("cron:result: a name expected, got %s", type(name)) end
+  return slots.of(self.container, name):read(id)
+end
+
+return cron
