@@ -44,7 +44,9 @@ local function leases(kind, ordinal, seconds)
   return { { operation = "LeaseBlob", kind = kind, ordinal = ordinal, seconds = seconds } }
 end
 
-local function near(expected, actual) assert.is_true(math.abs(expected - actual) < 1e-6, expected .. " is not " .. actual) end
+local function near(expected, actual)
+  assert.is_true(math.abs(expected - actual) < 1e-6, expected .. " is not " .. actual)
+end
 
 describe("a lease that is kept", function()
   it("is renewed at each third of its time, and changes nothing but the lease", function()
