@@ -1,47 +1,9 @@
-/* scope.c -- see scope.h for the stages and who takes each arrow. */
-#include "vm/scope.h"
-
-#include <stdlib.h>
-#include <string.h>
-
+/* scope.c -- the two stops of a scope, and the clocks that bring them. scope.h has the stages and
+ * who takes each arrow, scope_member.c what belongs to one. */
 #include "base/alloc.h"
-#include "base/arena.h"
-#include "vm/vm_impl.h"
-
-enum scope_stage { SCOPE_OPEN, SCOPE_SOFT, SCOPE_HARD };
-
-struct scope {
-    struct vm *vm;
-    struct scope *outer;       /* a reference */
-    struct scope *prev, *next; /* all of the vm */
-    unsigned refs;
-    unsigned tasks; /* in it and inside it */
-    enum scope_stage stage;
-    bool closed;
-    int64_t soft, hard, slice;
-    struct alarm alarm; /* its own next stop */
-    struct error why;
-    struct waitlist idlers;
-    struct scope_watch *watches;
-    struct arena strings;
-    const char *name;
-    struct scope_lease lease;
-    void (*on_closed)(struct scope *s, void *arg);
-    void *arg;
-};
-
-static bool is_within(const struct scope *inner, const struct scope *s) {
-    while (inner && inner != s) {
-        inner = inner->outer;
-    }
-    return inner != NULL;
-}
+#include "vm/scope_impl.h"
 
 /* ---- what the clocks and the watchdog know ---- */
-
-static bool is_over(const struct scope *s) {
-    return s->closed && s->tasks == 0;
-}
 
 static int64_t next_stop(const struct scope *s) {
     return s->stage == SCOPE_OPEN   ? (s->soft < s->hard ? s->soft : s->hard)
@@ -64,11 +26,10 @@ static void tell_watchdog(const struct scope *s) {
     }
 }
 
-/* A stop has moved, or a scope has come or gone. */
-static void set_clocks(struct vm *vm) {
+void scope_set_clocks(struct vm *vm) {
     int64_t stop = NEVER, end = NEVER;
     for (struct scope *s = vm->scopes; s; s = s->next) {
-        if (is_over(s)) {
+        if (scope_is_over(s)) {
             continue;
         }
         stop = next_stop(s) < stop ? next_stop(s) : stop;
@@ -84,7 +45,7 @@ static void set_clocks(struct vm *vm) {
 }
 
 static void set_alarm(struct scope *s) {
-    int64_t at = is_over(s) ? NEVER : next_stop(s);
+    int64_t at = scope_is_over(s) ? NEVER : next_stop(s);
     if (at == NEVER) {
         alarm_clear(s->vm->world, &s->alarm);
     } else {
@@ -94,7 +55,7 @@ static void set_alarm(struct scope *s) {
 
 static void tell_watches(struct scope *s) {
     for (struct scope *x = s->vm->scopes; x; x = x->next) {
-        if (!is_within(x, s)) {
+        if (!scope_is_within(x, s)) {
             continue;
         }
         for (struct scope_watch *w = x->watches, *next; w; w = next) {
@@ -104,10 +65,10 @@ static void tell_watches(struct scope *s) {
     }
 }
 
-static void moved(struct scope *s) {
+void scope_moved(struct scope *s) {
     if (s->vm->world) {
         set_alarm(s);
-        set_clocks(s->vm);
+        scope_set_clocks(s->vm);
         tell_watches(s);
     }
 }
@@ -117,27 +78,14 @@ static void moved(struct scope *s) {
 static void scope_soften(struct scope *s) {
     struct vm *vm = s->vm;
     for (struct task *t = vm->oldest; t; t = t->newer) {
-        if (is_within(t->scope, s) && t->scope->stage == SCOPE_OPEN) {
+        if (scope_is_within(t->scope, s) && t->scope->stage == SCOPE_OPEN) {
             task_stop(t);
         }
     }
     for (struct scope *x = vm->scopes; x; x = x->next) {
-        if (is_within(x, s) && x->stage == SCOPE_OPEN) {
+        if (scope_is_within(x, s) && x->stage == SCOPE_OPEN) {
             x->stage = SCOPE_SOFT;
             x->why = s->why;
-        }
-    }
-}
-
-static void close_resources(struct scope *s) {
-    struct vm_resource *r = s->vm->resources;
-    while (r) {
-        if (is_within(r->scope, s)) {
-            vm_forget(s->vm, r);
-            r->close(r);
-            r = s->vm->resources; /* a close may take others along */
-        } else {
-            r = r->next;
         }
     }
 }
@@ -145,23 +93,23 @@ static void close_resources(struct scope *s) {
 static void scope_harden(struct scope *s) {
     struct vm *vm = s->vm;
     for (struct scope *x = vm->scopes; x; x = x->next) {
-        if (is_within(x, s) && x->stage != SCOPE_HARD) {
+        if (scope_is_within(x, s) && x->stage != SCOPE_HARD) {
             x->why = x->stage == SCOPE_OPEN ? s->why : x->why;
             x->stage = SCOPE_HARD;
         }
     }
     for (struct task *t = vm->oldest; t; t = t->newer) {
-        if (is_within(t->scope, s)) {
+        if (scope_is_within(t->scope, s)) {
             task_stop(t);
         }
     }
     scope_pause(s); /* nothing guarded runs meanwhile, which may take a moment */
-    close_resources(s);
+    scope_close_resources(s);
 }
 
 /* Takes the arrows that are due by the clock. */
 static void notice(struct scope *s, int64_t now) {
-    if (is_over(s) || now < next_stop(s)) {
+    if (scope_is_over(s) || now < next_stop(s)) {
         return;
     }
     if (s->stage == SCOPE_OPEN) {
@@ -170,10 +118,10 @@ static void notice(struct scope *s, int64_t now) {
     if (now >= s->hard) {
         scope_harden(s);
     }
-    moved(s);
+    scope_moved(s);
 }
 
-static void alarm_rings(struct alarm *a) {
+void scope_alarm_rings(struct alarm *a) {
     struct scope *s = container_of(a, struct scope, alarm);
     notice(s, world_now(s->vm->world));
 }
@@ -186,7 +134,7 @@ void scope_set_deadlines(struct scope *s, int64_t soft, int64_t hard) {
     if (s->stage == SCOPE_OPEN) {
         s->soft = soft;
         s->hard = hard;
-        moved(s);
+        scope_moved(s);
     }
 }
 
@@ -212,34 +160,11 @@ void scope_end(struct scope *s) {
         s->soft = now < s->soft ? now : s->soft;
         s->hard = now < s->hard ? now : s->hard;
         scope_harden(s);
-        moved(s);
+        scope_moved(s);
     }
 }
 
-/* ---- tasks ---- */
-
-struct scope *scope_running(struct vm *vm) {
-    return vm->running ? vm->running->scope : NULL;
-}
-
-struct scope *scope_enter(struct scope *s) {
-    for (struct scope *x = s; x; x = x->outer) {
-        x->tasks++;
-    }
-    return scope_ref(s);
-}
-
-void scope_leave(struct scope *s) {
-    for (struct scope *x = s; x; x = x->outer) {
-        if (--x->tasks == 0) {
-            waitlist_wake(&x->idlers);
-            if (x->closed) {
-                moved(x);
-            }
-        }
-    }
-    scope_unref(s);
-}
+/* ---- entering Lua ---- */
 
 /* After the soft stop it may come to its next wait, so that what it was given is not lost in
  * between; after the hard stop it does nothing. */
@@ -261,31 +186,6 @@ void scope_pause(struct scope *s) {
     if (s->vm->watchdog) {
         watchdog_leave(s->vm->watchdog);
     }
-}
-
-void scope_cancel(lua_State *L, struct scope *s, bool again) {
-    struct task *newer;
-    for (struct task *t = s->vm->oldest; t; t = newer) {
-        newer = t->newer;
-        if (t->scope == s && (again || !t->was_cancelled)) {
-            lua_pushvalue(L, -1);
-            task_cancel(L, t);
-        }
-    }
-    lua_pop(L, 1);
-}
-
-bool scope_is_idle(const struct scope *s) {
-    return s->tasks == 0;
-}
-
-struct waitlist *scope_idlers(struct scope *s) {
-    return &s->idlers;
-}
-
-void scope_keep(struct vm *vm, struct vm_resource *r) {
-    vm_keep(vm, r);
-    r->scope = scope_running(vm);
 }
 
 /* ---- what others may know of it ---- */
@@ -331,131 +231,4 @@ int64_t vm_deadline(struct vm *vm) {
         deadline = at < deadline ? at : deadline;
     }
     return deadline;
-}
-
-const char *scope_lease_id(struct vm *vm, const void *store, const char *container,
-                           const char *name) {
-    for (struct scope *s = scope_running(vm); s; s = s->outer) {
-        const struct scope_lease *l = &s->lease;
-        if (l->name && l->store == store && strcmp(l->name, name) == 0 &&
-            strcmp(l->container, container) == 0) {
-            return l->id;
-        }
-    }
-    return NULL;
-}
-
-void scope_watch(struct scope *s, struct scope_watch *w) {
-    w->prev = NULL;
-    w->next = s->watches;
-    if (w->next) {
-        w->next->prev = w;
-    }
-    s->watches = w;
-}
-
-void scope_unwatch(struct scope *s, struct scope_watch *w) {
-    *(w->prev ? &w->prev->next : &s->watches) = w->next;
-    if (w->next) {
-        w->next->prev = w->prev;
-    }
-    w->prev = w->next = NULL;
-}
-
-/* ---- one's beginning and end ---- */
-
-static bool copy(struct scope *s, const char **to, const char *from) {
-    *to = from ? arena_strdup(&s->strings, from) : NULL;
-    return *to || !from;
-}
-
-static bool copy_strings(struct scope *s, const struct scope_options *o) {
-    s->lease.store = o->lease.store;
-    return copy(s, &s->name, o->name) && copy(s, &s->lease.container, o->lease.container) &&
-           copy(s, &s->lease.name, o->lease.name) &&
-           copy(s, &s->lease.id, o->lease.id && *o->lease.id ? o->lease.id : NULL);
-}
-
-struct scope *scope_new(struct vm *vm, const struct scope_options *o) {
-    struct scope *s = calloc(1, sizeof *s);
-    if (!s) {
-        return NULL;
-    }
-    arena_init(&s->strings);
-    if (!copy_strings(s, o)) {
-        arena_release(&s->strings);
-        free(s);
-        return NULL;
-    }
-    s->vm = vm;
-    s->refs = 1;
-    s->soft = o->soft;
-    s->hard = o->hard;
-    s->slice = o->slice ? o->slice : SCOPE_SLICE;
-    s->alarm.ring = alarm_rings;
-    s->on_closed = o->closed;
-    s->arg = o->arg;
-    error_set(&s->why, ERR_LEASE_LOST, "no renewal was confirmed in time");
-    s->outer = scope_ref(scope_running(vm));
-    if (s->outer) {
-        s->stage = s->outer->stage;
-        s->why = s->outer->stage == SCOPE_OPEN ? s->why : s->outer->why;
-    }
-    s->next = vm->scopes;
-    if (s->next) {
-        s->next->prev = s;
-    }
-    vm->scopes = s;
-    if (!vm->watchdog && !world_is_virtual(vm->world)) {
-        vm->watchdog = watchdog_new();
-    }
-    moved(s);
-    return s;
-}
-
-struct scope *scope_ref(struct scope *s) {
-    if (s) {
-        s->refs++;
-    }
-    return s;
-}
-
-void scope_close(struct scope *s) {
-    if (s->closed) {
-        return;
-    }
-    close_resources(s);
-    s->closed = true;
-    if (s->on_closed) {
-        s->on_closed(s, s->arg);
-    }
-    moved(s);
-}
-
-void scope_unref(struct scope *s) {
-    if (!s || --s->refs > 0) {
-        return;
-    }
-    struct vm *vm = s->vm;
-    scope_close(s);
-    close_resources(s);
-    *(s->prev ? &s->prev->next : &vm->scopes) = s->next;
-    if (s->next) {
-        s->next->prev = s->prev;
-    }
-    if (vm->world) {
-        set_clocks(vm);
-    }
-    scope_unref(s->outer);
-    arena_release(&s->strings);
-    free(s);
-}
-
-void scope_end_run(struct vm *vm) {
-    for (struct scope *s = vm->scopes, *next; s; s = next) {
-        next = s->next;
-        scope_close(s);
-    }
-    watchdog_free(vm->watchdog);
-    vm->watchdog = NULL;
 }
