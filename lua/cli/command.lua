@@ -19,6 +19,7 @@ local command = {}
 
 local SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGKILL = 2, 15, 1, 3, 10, 12, 9
 local SIGNALS = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 }
+local ENDING = { [SIGINT] = true, [SIGTERM] = true, [SIGHUP] = true, [SIGQUIT] = true }
 local EXIT_BY = { CommandNotFound = 127, CommandNotRun = 126 } -- as shells, env and flock say it
 
 ---@type cli.Option[]
@@ -33,7 +34,7 @@ command.pass_credentials = {
 ---@param own cli.Option[]
 ---@return cli.Option[]
 function command.options(own)
-  return common.join(own, command.pass_credentials, common.store, common.instance, common.log)
+  return common.join(own, command.pass_credentials, common.store, common.instance, common.hints, common.log)
 end
 
 --- An exit code of ours that COMMAND's own may stand in the way of.
@@ -66,6 +67,16 @@ function command.problem_with(parsed, called, optional)
   end
 end
 
+--- What names of policies are made of.
+---@param option string
+---@param text? string
+---@return string|nil problem
+function command.label(option, text)
+  if text and (#text > 200 or not text:find("^[%w_-]+$")) then
+    return ("%s '%s': letters, digits, '_' and '-' only, at most 200"):format(option, text)
+  end
+end
+
 --- Makes this process the instance that it is, and opens no store yet.
 ---@param parsed table
 ---@param called string
@@ -78,6 +89,7 @@ function command.become(parsed, called)
   core.log_configure { format = parsed.log_format, level = parsed.log_level, instance = who.id }
   require("synod").instance = who
   if parsed.store then require("synod.store").configure(parsed.store) end
+  if parsed.hints then require("synod.hints").configure(parsed.hints) end
   if parsed.pass_credentials then exec.share_credentials(parsed.store) end
   return who
 end
@@ -96,12 +108,14 @@ end
 ---@field parsed table
 ---@field process? userdata    COMMAND, while it runs
 ---@field signal? integer      what ended the waiting
+---@field told? integer        the last signal that was meant to end COMMAND or us
 ---@field over? boolean        what is left is our own clean-up: no signal ends that
 local Runner = {}
 Runner.__index = Runner
 
 --- COMMAND's, or the end of our waiting.
 local function pass_on(self, number, work)
+  if ENDING[number] then self.told = number end
   if self.process then
     self.process:kill(number)
   elseif not self.over and not self.signal then

@@ -1,27 +1,20 @@
 -- A lock or leadership that a COMMAND runs under: what synod lock and synod lead have in common.
 
 local command = require "cli.command"
-local core = require "synod.core"
 
 local held = {}
 
-local CONTAINER = "locks"
-local TTL_S = 15
-
---- The contender for <prefix>/<name>; nil and what is wrong.
+--- The place of <kind>/<name>, as the policies of that kind have it; nil and what is wrong.
 ---@param parsed table
----@param prefix string  "mutex"
----@return synod.Contender|nil, string? problem
-function held.contender(parsed, prefix)
-  local lease = require "synod.lease"
-  local name = prefix .. "/" .. parsed.args[1]
-  local fault = core.name_fault("blob", name)
-  if fault then return nil, ("the name '%s' %s"):format(parsed.args[1], fault) end
-  local timing, why = core.lease_timing(parsed.ttl or TTL_S)
-  if not timing then return nil, "--ttl: " .. tostring(why) end
-  local place = require("synod").store:container(CONTAINER):blob(name)
-  local purpose = parsed.args[2]:match("[^/]+$") or parsed.args[2]
-  return lease.contender(place, { ttl = parsed.ttl or TTL_S, purpose = purpose })
+---@param kind "mutex"|"election"
+---@return synod.Seat|nil, string? problem
+function held.seat(parsed, kind)
+  local seat = require "synod.seat"
+  local o, problem = seat.complete({
+    name = parsed.args[1], ttl = parsed.ttl, purpose = parsed.args[2]:match("[^/]+$") or parsed.args[2],
+  }, "nightly")
+  if problem then return nil, "--ttl: " .. problem end
+  return seat.new(o, kind .. "/" .. o.name)
 end
 
 --- "held by a@host on node-1 (process 4711) since 2026-11-21T11:22:33Z", as far as it is told.

@@ -25,19 +25,19 @@ local lead = {
 ---@param parsed table
 ---@return integer exit_code
 function lead.run(parsed)
-  local problem = command.problem_with(parsed, "lead")
+  local problem = command.problem_with(parsed, "lead") or command.label("NAME", parsed.args[1])
   if problem then return options.refuse(problem, "lead") end
   return command.attend(parsed, function(runner)
-    local who, contender
+    local who, seat
     who, problem = command.become(parsed, "lead")
-    if who then contender, problem = held.contender(parsed, "election") end
-    if not contender then return options.refuse(problem, "lead") end
+    if who then seat, problem = held.seat(parsed, "election") end
+    if not seat then return options.refuse(problem, "lead") end
     while true do
       runner.over = false
-      local lease, err = contender:take {}
+      local lease, err = seat:take()
       if not lease then error(err, 0) end
       local code = held.run(runner, lease, ("leadership of '%s'"):format(parsed.args[1]))
-      code = code or parsed.lost_exit
+      code = code or parsed.lost_exit or runner.told and 128 + runner.told
       if code then return code end
     end
   end)

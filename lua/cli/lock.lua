@@ -37,42 +37,30 @@ local function give_up(parsed, err)
   return code
 end
 
-local function is_contention(err)
-  return err.code == "Timeout" and err.status == nil or err.code == "LeaseAlreadyPresent"
-end
-
 --- Takes the lock; says once to a person at a terminal whom it waits for.
-local function take(parsed, contender)
-  local began = core.now()
-  local lease, err = contender:try()
-  if lease or parsed.timeout == 0 or not is_contention(err) then return lease, err end
-  if core.output_terminal(2) then
-    command.say(parsed, "info", ("waiting for the lock '%s', %s"):format(parsed.args[1], held.who(err)))
-  end
-  local left = parsed.timeout and math.max(0, parsed.timeout - (core.now() - began))
-  local seen = err
-  lease, err = contender:take { timeout = left }
-  if err and not err.holder then
-    for _, field in ipairs { "holder", "host", "pid", "since" } do err[field] = seen[field] end
-  end
-  return lease, err
+local function take(parsed, seat)
+  local said = parsed.timeout == 0 or not core.output_terminal(2)
+  return seat:take(parsed.timeout, function(err)
+    if not said then
+      command.say(parsed, "info", ("waiting for the lock '%s', %s"):format(parsed.args[1], held.who(err)))
+      said = true
+    end
+  end)
 end
 
 ---@param parsed table
 ---@return integer exit_code
 function lock.run(parsed)
-  local problem = command.problem_with(parsed, "lock")
+  local problem = command.problem_with(parsed, "lock") or command.label("NAME", parsed.args[1])
   if problem then return options.refuse(problem, "lock") end
   return command.attend(parsed, function(runner)
-    local who, contender
+    local who, seat
     who, problem = command.become(parsed, "lock")
-    if who then contender, problem = held.contender(parsed, "mutex") end
-    if not contender then return options.refuse(problem, "lock") end
-    local lease, err = take(parsed, contender)
-    if not lease then
-      if is_contention(err) then return give_up(parsed, err) end
-      error(err, 0)
-    end
+    if who then seat, problem = held.seat(parsed, "mutex") end
+    if not seat then return options.refuse(problem, "lock") end
+    local lease, err = take(parsed, seat)
+    if not lease and err.code == "LeaseAlreadyPresent" then return give_up(parsed, err) end
+    if not lease then error(err, 0) end
     local code = held.run(runner, lease, ("the lock '%s'"):format(parsed.args[1]))
     return code or parsed.lost_exit or EXIT_LOST
   end)

@@ -53,12 +53,6 @@ local function number(who, parsed)
   end
 end
 
-local function label(option, text)
-  if text and (#text > 200 or not text:find("^[%w_-]+$")) then
-    return ("%s '%s': letters, digits, '_' and '-' only, at most 200"):format(option, text)
-  end
-end
-
 local function pass(parsed)
   return require("synod.barrier").new {
     name = parsed.args[1], parties = parsed.parties or parsed.instances, round = parsed.round, bare = parsed.bare,
@@ -68,8 +62,8 @@ end
 ---@param parsed table
 ---@return integer exit_code
 function wait.run(parsed)
-  local problem = command.problem_with(parsed, "wait", true) or label("NAME", parsed.args[1])
-    or label("--round", parsed.round)
+  local problem = command.problem_with(parsed, "wait", true) or command.label("NAME", parsed.args[1])
+    or command.label("--round", parsed.round)
   if problem then return options.refuse(problem, "wait") end
   return command.attend(parsed, function(runner)
     local who

@@ -205,6 +205,13 @@ describe("synod lead", function()
     assert.equal(66, code, out)
   end)
 
+  it("ends when it was told to, also when leadership is lost meanwhile", function()
+    local out, code = shell([[
+      $SYNOD lead x --ttl 1 -- ]] .. STUBBORN .. [[ & first=$!
+      await log; kill $first; $SYNOD store rm locks/election/x; wait $first ]])
+    assert.equal(143, code, out)
+  end)
+
   it("hands a signal to COMMAND, and leads no more", function()
     local out, code = shell([[
       $SYNOD lead x -- sh -c 'trap "exit 6" TERM; echo here >"$DIR/ready"; while :; do sleep 0.01; done' & first=$!
