@@ -404,3 +404,41 @@ describe("blob:lease { keep = true }", function()
     end)
   end)
 end)
+
+describe("held:guard", function()
+  local function guarded(held)
+    local began = synod.now()
+    local ok, err = pcall(held.guard, held, synod.sleep, 100)
+    assert.is_false(ok)
+    assert.equal("LeaseLost", err.code)
+    return synod.now() - began, err
+  end
+
+  it("goes on as long as the lease is renewed, and does not release", function()
+    run(function(blob)
+      local held = take(blob)
+      assert.equal("done", held:guard(function(word) synod.sleep(100) return word end, "done"))
+      assert.is_true(held:held())
+    end)
+  end)
+
+  it("stops its body at the soft stop when the lease cannot be renewed", function()
+    local faults = {}
+    for at = 2, 40 do faults[#faults + 1] = leases("lost-request", at)[1] end
+    run(function(blob) near(TIMES.soft, (guarded(take(blob)))) end, faults)
+  end)
+
+  it("stops its body when the lease is another's, and when it is released meanwhile", function()
+    run(function(blob)
+      local held = take(blob)
+      assert(blob:break_lease(0))
+      near(TIMES.renew, (guarded(held)))
+      near(0, (guarded(held)))
+      held = take(blob, "b")
+      synod.spawn(function() synod.sleep(1) held:release() end)
+      local after, err = guarded(held)
+      near(1, after)
+      assert.matches("given back", err.message)
+    end)
+  end)
+end)
