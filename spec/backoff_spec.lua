@@ -66,6 +66,17 @@ describe("backoff.new", function()
     assert.equal("backoff.new: a table of options expected, got 3", refusal(function() backoff.new(3) end))
   end)
 
+  it("knows the mean of its waits in the long run", function()
+    run(function()
+      for _, range in ipairs { { 0.2, 10 }, { 1, 10 }, { 5, 15 } } do
+        local pause, sum = backoff.new { min = range[1], max = range[2] }, 0
+        for _ = 1, 20000 do sum = sum + pause:next() end
+        local mean, told = sum / 20000, backoff.mean(range[1], range[2])
+        assert.is_true(math.abs(mean / told - 1) < 0.1, ("%g, not %g"):format(mean, told))
+      end
+    end)
+  end)
+
   it("takes a max below the usual min, and a min above the usual max", function()
     assert.equal(0.01, backoff.new({ max = 0.01, jitter = false }):next())
     assert.equal(60, backoff.new({ min = 60, jitter = false }):next())

@@ -7,6 +7,7 @@ local mutant = require "spec.support.mutant"
 
 local FEW = 3
 local wanted = os.getenv "SYNOD_MUTATIONS"
+if wanted == "" then wanted = nil end
 
 --- The lists whose mistakes are found out by running a spec; others have a runner of their own.
 local function lists()

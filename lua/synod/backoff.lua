@@ -69,6 +69,22 @@ function Backoff:reset()
   self.last = nil
 end
 
+local MEAN_STEPS, GOLDEN = 500, 0.6180339887498949 -- a sequence that fills [0, 1) evenly, the same everywhere
+
+--- The mean of the waits in the long run, with jitter: what an idle waiter costs is reckoned from it.
+---@param min number
+---@param max number
+---@param factor? number
+---@return number seconds
+function backoff.mean(min, max, factor)
+  local last, sum = min, 0
+  for i = 1, MEAN_STEPS do
+    last = min + (math.min(max, last * (factor or FACTOR)) - min) * (i * GOLDEN % 1)
+    sum = sum + last
+  end
+  return sum / MEAN_STEPS
+end
+
 ---------------------------------------------------------------- poll
 
 ---@class synod.Poll.Options: synod.Backoff.Options  min and max are those of a store that tells nothing, or of none

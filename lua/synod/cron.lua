@@ -11,10 +11,12 @@
 -- loses the lease, and another takes over. docs/reference/cron.md is the manual; calendar.lua says when, slots.lua
 -- knows the records, runner.lua settles one slot.
 
+local backoff = require "synod.backoff"
 local calendar = require "synod.calendar"
 local core = require "synod.core"
 local lease = require "synod.lease"
 local log = require "synod.log"
+local note = require("synod.plan").note
 local options = require "synod.options"
 local runner = require "synod.runner"
 local slots = require "synod.slots"
@@ -132,6 +134,8 @@ function Cron:every(spec, name, fn, given)
     catch_up = o.catch_up or self.options.catch_up, limit = o.limit or self.options.limit,
     late = o.late or self.options.late,
   }
+  local look = backoff.mean(self.options.ttl / 6, self.options.ttl / 2)
+  note { policy = "cron", name = name, ttl = self.options.ttl, look = look, idle = look }
   self.jobs[#self.jobs + 1], self.by_name[name] = job, job
   return self
 end

@@ -13,6 +13,7 @@ local core = require "synod.core"
 local json = require "synod.json"
 local log = require "synod.log"
 local options = require "synod.options"
+local plan = require "synod.plan"
 local roster = require "synod.roster"
 
 local membership = {}
@@ -68,6 +69,8 @@ function membership.new(given)
     options.refuse("membership.new: poll_max (%g s) is below poll_min (%g s)", o.poll_max, o.poll_min)
   end
   if not o.deployment and who.deployment ~= "" then o.deployment = who.deployment end
+  local look = backoff.mean(o.poll_min, o.poll_max)
+  plan.note { policy = "membership", name = tostring(o.name), beat = o.ttl / 3, look = look, idle = look }
   o.store = o.store or require("synod").store
   o.table = o.table or TABLE
   return setmetatable({

@@ -10,11 +10,13 @@
 -- docs/reference/workqueue.md is the manual; consumer.lua gets messages, delivery.lua keeps and settles one,
 -- envelope.lua knows the record.
 
+local backoff = require "synod.backoff"
 local consumer = require "synod.consumer"
 local core = require "synod.core"
 local envelope = require "synod.envelope"
 local hints = require "synod.hints"
 local options = require "synod.options"
+local plan = require "synod.plan"
 local queues = require "synod.queue"
 local task = require "synod.task"
 
@@ -151,6 +153,7 @@ function workqueue.new(given)
   complete(o)
   local lanes, by_name = {}, {}
   for i, name in ipairs(names) do
+    plan.note { policy = "workqueue", name = name, look = backoff.mean(o.poll_min, o.poll_max) }
     lanes[i] = lane_of(o, name)
     by_name[name] = lanes[i]
   end
