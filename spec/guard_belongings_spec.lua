@@ -80,6 +80,16 @@ describe("a guard in real time", function()
     end)
   end)
 
+  it("leaves alone what serves the whole instance, whoever began it", function()
+    run(function()
+      local listener <close> = guard.run(guard.scope(), function()
+        return assert(net.listen_apart("127.0.0.1:0", function(conn) conn:write("here\n") end))
+      end)
+      local conn <close> = assert(net.connect(listener.address))
+      assert.equal("here", conn:read("line"))
+    end)
+  end)
+
   it("ends commands", function()
     run(function()
       local process

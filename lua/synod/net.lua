@@ -245,7 +245,7 @@ end
 ---@param fn fun(conn: synod.Conn)
 ---@return synod.Listener|nil, table? err
 function net.listen_apart(address, fn)
-  return listen(address, fn, core.spawn_apart)
+  return core.spawn_apart(listen, address, fn, core.spawn_apart):join() -- what a guarded task opens is its guard's
 end
 
 return net
