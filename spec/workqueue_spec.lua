@@ -218,6 +218,23 @@ describe("a message that is handled", function()
     end, { faults = { { kind = "lost-request", operation = "UpdateMessage", ordinal = 0 } } })
   end)
 
+  it("is counted from before an extension was sent, however late its answer came", function()
+    local faults = { { kind = "delay", operation = "UpdateMessage", ordinal = 1, seconds = 4 } }
+    for ordinal = 2, 60 do
+      faults[ordinal] = { kind = "lost-request", operation = "UpdateMessage", ordinal = ordinal }
+    end
+    fleet.run(function(store)
+      local q, at = queue(store, { concurrency = 1 }), nil
+      assert(q:push("x"))
+      consume_for(q, 60, function(msg)
+        if msg.attempt > 1 then return end
+        pcall(synod.sleep, 100)
+        at = synod.now()
+      end)
+      assert.is_true(at > 30 and at < 40, at .. ", and it was hidden at 10 for 30 s")
+    end, { faults = faults })
+  end)
+
   it("is extended all the same when one extension gets no answer", function()
     fleet.run(function(store)
       local q, stopped = queue(store), nil

@@ -63,4 +63,16 @@ end]], to = [[hide(self, d, self.options.visibility, "failed") end]],
     file = CONSUMER, spec = SPEC, from = [[local all = self.empty:wait(timeout) ~= nil]],
     to = [[local all = self.empty:wait(0) ~= nil]],
   },
+  {
+    why = "a message is deleted when its handler begins",
+    file = CONSUMER, spec = "spec/workqueue_random_spec.lua", from = [[  d:keep()
+]], to = [[  d:keep() d.message:delete()
+]],
+  },
+  {
+    why = "the end of the visibility is counted from when the answer came",
+    file = DELIVERY, spec = SPEC, from = [[hidden_from(self, asked)
+  elseif]], to = [[hidden_from(self, core.instant())
+  elseif]],
+  },
 }

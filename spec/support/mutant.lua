@@ -9,6 +9,7 @@ local sh = require "spec.support.sh"
 local mutant = {}
 
 local SECONDS = 20 -- that a spec may take; one that hangs has found the mistake out
+local WORLDS = 15  -- drawn by a spec that draws them
 
 local function read(path)
   local file <close> = assert(io.open(path))
@@ -34,7 +35,8 @@ end
 ---@return boolean passed, string output
 function mutant.run(folder, spec, only)
   local filter = only and "--filter=" .. sh.quote(only) or ""
-  local command = ([[cd "$DIR" && SYNOD_LUA_DIR="$DIR/lua" lua5.4 /usr/bin/busted %s %s]]):format(filter, spec)
+  local command = ([[cd "$DIR" && SYNOD_WORLDS=%d SYNOD_LUA_DIR="$DIR/lua" lua5.4 /usr/bin/busted %s %s]]):format(
+    WORLDS, filter, spec)
   local output, code = sh.run(command, { dir = folder.path, timeout = SECONDS })
   assert(code == 124 or output:find("%d+ success"), output)
   local count = tonumber(output:match("(%d+) success"))
