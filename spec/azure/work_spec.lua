@@ -6,6 +6,7 @@ local cron = require "synod.cron"
 local log = require "synod.log"
 local membership = require "synod.membership"
 local scatter = require "synod.scatter"
+local sh = require "spec.support.sh"
 local synod = require "synod"
 local workqueue = require "synod.workqueue"
 
@@ -55,6 +56,31 @@ describe("over Azure", function()
       assert.equal(0, stats.waiting)
       assert.equal(1, stats.poison)
     end)
+  end)
+
+  it("a consumer is told of a push by another process of the same run, and looks at once", function()
+    local folder <close> = sh.folder()
+    folder:write("hinted.lua", ([[
+      local synod = require "synod"
+      local q = require("synod.workqueue").new { name = %q, poll_min = 15, poll_max = 20 }
+      if synod.instance.ordinal == 0 then
+        assert(q:push("first"))
+        synod.sleep(3)
+        assert(q:push(synod.now()))
+        synod.sleep(2)
+      else
+        synod.spawn(function() synod.sleep(5.5) q:drain() end)
+        q:consume(function(msg)
+          if msg.body ~= "first" then print(("told after %%.3f"):format(synod.now() - msg.body)) end
+        end)
+      end
+    ]]):format(azurite.fresh("hinted")))
+    local output, code = sh.run("$SYNOD run -n 2 $DIR/hinted.lua", {
+      dir = folder.path, env = { SYNOD_STORE = azurite.lenient() },
+    })
+    assert.equal(0, code, output)
+    local after = tonumber(output:match("told after ([%d.]+)"))
+    assert.is_true(after ~= nil and after < 2, output)
   end)
 
   it("a scattered job is answered, in order", function()
