@@ -225,14 +225,15 @@ end
 
 -- rm
 
---- On a terminal a person is asked; elsewhere whoever wrote the command has decided.
+--- On a terminal a person is asked, there, wherever the output goes; elsewhere whoever wrote the command has decided.
 local function confirmed(question)
-  local terminal = core.output_terminal(2) and io.open("/dev/tty", "r")
-  if not terminal then return true end
-  io.stderr:write(question, " [y/N] ")
-  local answer = terminal:read("l") or ""
-  terminal:close()
-  return answer:lower():match("^%s*y") ~= nil
+  local person = core.output_terminal(2) or core.input_terminal()
+  local answers <close> = person and io.open("/dev/tty", "r") or nil
+  local questions <close> = answers and io.open("/dev/tty", "w") or nil
+  if not questions then return true end
+  questions:write(question, " [y/N] ")
+  questions:flush()
+  return (answers:read("l") or ""):lower():match("^%s*y") ~= nil
 end
 
 --- What the words name: blobs to remove one by one, containers to remove as a whole, and how many blobs that are.

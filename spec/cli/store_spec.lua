@@ -179,6 +179,10 @@ describe("synod store", function()
       assert.matches(question, output, 1, true)
       assert.matches("nothing was removed", output, 1, true)
     end
+    for _, redirected in ipairs { "2>/dev/null", "</dev/null", "</dev/null >/dev/null" } do
+      output, code = run(([[echo n | script -qec "$SYNOD store rm flags %s" /dev/null]]):format(redirected), folder)
+      assert.same({ 1, 1 }, { code, select(2, output:gsub("Remove 1 container with 2 blobs%? %[y/N%]", "")) })
+    end
     output = run([[script -qec "$SYNOD store rm flags/x" /dev/null </dev/null]], folder)
     assert.equal("", output)
   end)
