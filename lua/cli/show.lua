@@ -23,10 +23,27 @@ local function quote(text)
   end) .. '"'
 end
 
---- A value as JSON, the fields of a table in order of their names.
+--- A number with all its digits, and no more of them than it takes to read it back.
+---@param n number
+---@return string
+function show.number(n)
+  if math.type(n) == "integer" then return tostring(n) end
+  if n ~= n then return "NaN" end
+  if n == math.huge or n == -math.huge then return n > 0 and "Infinity" or "-Infinity" end
+  for digits = 15, 17 do
+    local text = ("%." .. digits .. "g"):format(n)
+    if tonumber(text) == n then return text:find("[.e]") and text or text .. ".0" end
+  end
+end
+
+--- A value as JSON, the fields of a table in order of their names; what is no number as a text.
 ---@param value string|number|boolean|table
 ---@return string
 function show.json(value)
+  if type(value) == "number" then
+    local text = show.number(value)
+    return text:find("^-?%d") and text or quote(text)
+  end
   if type(value) == "string" then return quote(value) end
   if type(value) ~= "table" then return tostring(value) end
   local names, parts = {}, {}
@@ -34,6 +51,11 @@ function show.json(value)
   table.sort(names)
   for i, name in ipairs(names) do parts[i] = quote(name) .. ":" .. show.json(value[name]) end
   return "{" .. table.concat(parts, ",") .. "}"
+end
+
+--- A text in which nothing can move the cursor of a terminal or change its colours: names and values come from others.
+local function tame(text)
+  return (text:gsub("[%c\127]", " "):gsub("\xC2[\x80-\x9F]", " "))
 end
 
 --- The width of a text in columns, as far as one character takes one.
@@ -45,14 +67,14 @@ local function width(text) return utf8.len(text) or #text end
 ---@param right? table<string, boolean>
 ---@return string
 function show.columns(heading, rows, right)
-  local widths = {}
-  for _, row in ipairs { heading, table.unpack(rows) } do
-    for i, text in ipairs(row) do widths[i] = math.max(widths[i] or 0, width(text)) end
+  local widths, lines = {}, {}
+  for at = 0, #rows do
+    for i, text in ipairs(rows[at] or heading) do widths[i] = math.max(widths[i] or 0, width(tame(text))) end
   end
-  local lines = {}
-  for _, row in ipairs { heading, table.unpack(rows) } do
+  for at = 0, #rows do
     local cells = {}
-    for i, text in ipairs(row) do
+    for i, text in ipairs(rows[at] or heading) do
+      text = tame(text)
       local pad = (" "):rep(widths[i] - width(text))
       cells[i] = right and right[heading[i]] and pad .. text or text .. pad
     end
@@ -69,7 +91,7 @@ function show.fields(pairs_of)
   for _, field in ipairs(pairs_of) do widest = math.max(widest, width(field[1])) end
   local lines = {}
   for i, field in ipairs(pairs_of) do
-    lines[i] = field[1] .. (" "):rep(widest - width(field[1]) + 2) .. field[2]
+    lines[i] = field[1] .. (" "):rep(widest - width(field[1]) + 2) .. tame(field[2])
   end
   return table.concat(lines, "\n") .. "\n"
 end

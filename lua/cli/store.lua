@@ -6,6 +6,7 @@ local options = require "cli.options"
 local show = require "cli.show"
 
 local TYPES = { "block", "page", "append" }
+local PAGE_BLOB_MAX = 8 << 40 -- bytes, the service's limit
 local PIECE = 1 << 20       -- bytes of a file read at once
 local GARBAGE_PERCENT = 110 -- collect when the heap has grown so far: pieces of files are large garbage
 
@@ -183,13 +184,18 @@ local function pieces_of(path)
 end
 
 local function metadata_of(list)
-  local metadata = {}
+  local metadata, spelled = {}, {}
   for _, pair in ipairs(list or {}) do
     local name, value = pair:match("^([%a_][%w_]*)=(.*)$")
     if not name then wrong("--metadata: '%s' is not NAME=VALUE with a NAME of letters, digits and _", pair) end
     if value:find("[^\32-\126]") or value:find("^ ") or value:find(" $") then
       wrong("--metadata: the value of '%s' may hold only printable ASCII without blanks at its ends", name)
     end
+    local before = spelled[name:lower()]
+    if before then
+      wrong("--metadata: '%s' is given twice%s", name, before ~= name and ", as '" .. before .. "'" or "")
+    end
+    spelled[name:lower()] = name
     metadata[name] = value
   end
   return metadata
@@ -200,6 +206,7 @@ function actions.put(s, parsed)
   local kind = parsed.type or "block"
   if kind == "page" and not parsed.size then wrong("--type page needs --size BYTES, a multiple of 512") end
   if kind ~= "page" and parsed.size then wrong("--size is only for --type page") end
+  if parsed.size and parsed.size > PAGE_BLOB_MAX then wrong("--size: at most %d bytes (8 TiB)", PAGE_BLOB_MAX) end
   if parsed.size and parsed.size % 512 ~= 0 then wrong("--size: %d is not a multiple of 512", parsed.size) end
   if kind ~= "block" and parsed.args[3] then wrong("--type %s makes an empty blob: give no FILE", kind) end
   collectgarbage("incremental", GARBAGE_PERCENT)
@@ -218,14 +225,15 @@ end
 
 -- rm
 
---- On a terminal a person is asked; elsewhere whoever wrote the command has decided.
+--- On a terminal a person is asked, there, wherever the output goes; elsewhere whoever wrote the command has decided.
 local function confirmed(question)
-  local terminal = core.output_terminal(2) and io.open("/dev/tty", "r")
-  if not terminal then return true end
-  io.stderr:write(question, " [y/N] ")
-  local answer = terminal:read("l") or ""
-  terminal:close()
-  return answer:lower():match("^%s*y") ~= nil
+  local person = core.output_terminal(2) or core.input_terminal()
+  local answers <close> = person and io.open("/dev/tty", "r") or nil
+  local questions <close> = answers and io.open("/dev/tty", "w") or nil
+  if not questions then return true end
+  questions:write(question, " [y/N] ")
+  questions:flush()
+  return (answers:read("l") or ""):lower():match("^%s*y") ~= nil
 end
 
 --- What the words name: blobs to remove one by one, containers to remove as a whole, and how many blobs that are.
@@ -237,6 +245,9 @@ local function collect(s, parsed)
     local container, name = split(parsed.args[i])
     local c = s:container(container)
     local prefix = name and name:match("^(.*)%*$")
+    if not name and parsed.args[i] ~= container then
+      wrong("'%s' names no blob; the container with all that is in it is '%s'", parsed.args[i], container)
+    end
     if name and not prefix then
       blobs[#blobs + 1] = { name = parsed.args[i], place = blob_of(s, parsed.args[i]) }
       count = count + 1

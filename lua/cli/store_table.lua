@@ -4,12 +4,9 @@ local show = require "cli.show"
 
 local store_table = {}
 
---- A property as JSON can say it: times, GUIDs and binary as their texts, what is no number by its name.
+--- A property as JSON can say it: times, GUIDs and binary as their texts.
 local function plain(value)
   if type(value) == "userdata" then return value.type == "int32" and value.value or tostring(value) end
-  if value ~= value then return "NaN" end
-  if value == math.huge then return "Infinity" end
-  if value == -math.huge then return "-Infinity" end
   return value
 end
 
@@ -20,7 +17,7 @@ local function properties(entity)
   local words = {}
   for name, value in pairs(entity) do
     if not KEYS[name] then
-      words[#words + 1] = name .. "=" .. (tostring(value):gsub("%c", " "))
+      words[#words + 1] = name .. "=" .. (math.type(value) == "float" and show.number(value) or tostring(value))
     end
   end
   table.sort(words)
@@ -59,7 +56,11 @@ function store_table.fault(args)
   if not args[3] then return nil end
   local name = args[3]:match("^[^/]*")
   local fault = require("synod.core").name_fault("table", name)
-  return fault and ("the table name '%s' %s"):format(name, fault)
+  if fault then return ("the table name '%s' %s"):format(name, fault) end
+  local partition = args[3]:sub(#name + 2)
+  if partition:find("[/\\#?%c]") then
+    return ("the partition '%s' may hold no control character and none of / \\ # ?"):format(partition)
+  end
 end
 
 ---@param s synod.Store

@@ -246,7 +246,7 @@ end
 function methods:put_streamed(source, options)
   options = options or {}
   if options.type and options.type ~= "block" or options.size then
-    error("a page or append blob is made empty: its body must be \"\"", 2)
+    error("a page or append blob is made empty: its body must be \"\"", 3) -- above blob:put, which is in C
   end
   local writer <close> = new_writer(self, options, PIECE, PARALLEL)
   if type(source) == "string" then
@@ -260,6 +260,9 @@ function methods:put_streamed(source, options)
     local piece, problem = source()
     if piece == nil and problem ~= nil then return nil, problem end
     if piece == nil then return writer:close() end
+    if type(piece) ~= "string" then
+      error("the body's function must give strings and at the end nil, and gave a " .. type(piece), 3)
+    end
     local ok, err = writer:write(piece)
     if not ok then return nil, err end
   end

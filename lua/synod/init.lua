@@ -6,15 +6,9 @@
 local core = require "synod.core"
 local task = require "synod.task"
 
---- Wall-clock seconds since 1970. With an argument: a time as tables keep it.
----@param ... string|number  "2026-01-02T03:04:05.1234567Z", or seconds since 1970
----@return number|synod.Value
-local function time(...)
-  if select("#", ...) == 0 then return core.time() end
-  return core.time_value(...)
-end
-
 ---@class synod
+---@field time (fun(): number)|(fun(at: string|number): synod.Value)  wall-clock seconds since 1970; or, from
+---       "2026-01-02T03:04:05.1234567Z" or seconds since 1970, a time as tables keep it
 ---@field instance synod.Instance   who this is
 ---@field store synod.Store         the default store
 ---@field log synod.Log
@@ -23,7 +17,7 @@ local synod = {
   sleep = core.sleep,
   yield = core.yield,
   now = core.now,
-  time = time,
+  time = core.time,
   event = core.event,
   timeout = task.timeout,
   all = task.all,

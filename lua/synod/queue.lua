@@ -59,9 +59,9 @@ function queues.poison(name)
 end
 
 --- Puts a message into a queue, then deletes it: who is interrupted in between leaves it in both, and in no case in
---- none.
+--- none. One that never expires does not begin to.
 local function move(msg, to, call)
-  local put, err = to:put(msg.body, call)
+  local put, err = to:put(msg.body, { timeout = call.timeout, ttl = not msg.expires and -1 or nil })
   if not put then return nil, err end
   local deleted
   deleted, err = msg:delete(call)

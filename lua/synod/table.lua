@@ -69,21 +69,21 @@ local tables = {}
 --- A whole number of 32 bits (Edm.Int32).
 ---@param n integer
 ---@return synod.Value
-function tables.int32(n) return core.int32(n) end
+tables.int32 = core.int32
 
 --- A time (Edm.DateTime) with 7 fraction digits.
 ---@param at string|number  such as "2026-01-02T03:04:05.1234567Z", or seconds since 1970
 ---@return synod.Value
-function tables.time(at) return core.time_value(at) end
+tables.time = core.time_value
 
 --- A GUID (Edm.Guid).
 ---@param text string
 ---@return synod.Value
-function tables.guid(text) return core.guid(text) end
+tables.guid = core.guid
 
 --- Bytes (Edm.Binary).
 ---@param bytes string
 ---@return synod.Value
-function tables.binary(bytes) return core.binary(bytes) end
+tables.binary = core.binary
 
 return tables

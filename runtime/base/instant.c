@@ -4,6 +4,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { YEAR_MIN = 1700, YEAR_MAX = 2200, SECONDS_PER_DAY = 24 * 3600 }; /* of dates that are read */
+
 int64_t instant_add(int64_t at, int64_t ns) {
     return ns > NEVER - at ? NEVER : at + ns;
 }
@@ -65,16 +67,17 @@ static int64_t days_from_civil(int year, int month, int day) {
     return (int64_t)y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 719469;
 }
 
-/* Nanoseconds from 1678 to 2262 fit into 64 bits; a month or an hour is -1 where it is not digits. */
+/* Nanoseconds from 1678 to 2262 fit into 64 bits; a month or an hour is -1 where it is not digits. The leap
+ * second that would end the last year belongs to the next one. */
 static bool date_from(int year, int month, int day, int hour, int minute, int second,
                       int64_t *date) {
-    if (year < 1700 || year > 2200 || month < 1 || month > 12 || day < 1 || day > 31 || hour < 0 ||
-        hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60) {
+    if (year < YEAR_MIN || year > YEAR_MAX || month < 1 || month > 12 || day < 1 || day > 31 ||
+        hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60) {
         return false;
     }
     int64_t seconds = ((days_from_civil(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
     *date = seconds * NS_PER_S;
-    return true;
+    return seconds < days_from_civil(YEAR_MAX + 1, 1, 1) * SECONDS_PER_DAY;
 }
 
 /* Twice in every answer of a store, so not left to sscanf and timegm. */

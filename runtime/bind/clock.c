@@ -1,5 +1,6 @@
 /* bind/clock.c -- the world's clocks and random numbers. */
 #include "bind/bind.h"
+#include "bind/table.h"
 
 enum { RANDOM_BYTES_MAX = 1024 };
 
@@ -17,8 +18,11 @@ static int l_instant(lua_State *L) {
     return 1;
 }
 
-/* core.time() -> seconds since 1970-01-01 UTC */
+/* core.time() -> seconds since 1970-01-01 UTC; core.time(x) -> x as tables keep it: edm.c */
 static int l_time(lua_State *L) {
+    if (!lua_isnone(L, 1)) {
+        return make_time(L);
+    }
     struct vm *vm = task_enter(L, "synod.time");
     lua_pushnumber(L, seconds_from_ns(world_wall(vm_world(vm))));
     return 1;

@@ -118,7 +118,7 @@ static int64_t check_ticks(lua_State *L) {
     return ticks;
 }
 
-static int make_time(lua_State *L) {
+int make_time(lua_State *L) {
     if (!is_typed(L, EDM_TIME)) {
         push_typed(L, &(struct edm_value){.type = EDM_TIME, .integer = check_ticks(L)});
     }

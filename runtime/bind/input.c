@@ -1,7 +1,7 @@
 /* input.c -- world/input.h to Lua: core.input_read() -> bytes ("": ask again) | nil (the end) | nil, message
  *
  * Waits until there is something. Where Lua cannot suspend, and outside of a run, everything waits. A
- * cancel leaves what there is to the next who reads.
+ * cancel leaves what there is to the next who reads. core.input_terminal() -> boolean
  */
 #include <errno.h>
 #include <string.h>
@@ -80,6 +80,11 @@ static int l_input_read(lua_State *L) {
     return task_wait(L, vm, &in->readers, NEVER, read_waited);
 }
 
+static int l_input_terminal(lua_State *L) {
+    lua_pushboolean(L, isatty(STDIN_FILENO));
+    return 1;
+}
+
 static int l_input_collect(lua_State *L) {
     struct lua_input *in = lua_touserdata(L, 1);
     input_release(&in->input);
@@ -87,7 +92,9 @@ static int l_input_collect(lua_State *L) {
 }
 
 void bind_input(lua_State *L, struct vm *vm) {
-    static const luaL_Reg functions[] = {{"input_read", l_input_read}, {NULL, NULL}}; /* waits */
+    static const luaL_Reg functions[] = {{"input_read", l_input_read}, /* waits */
+                                         {"input_terminal", l_input_terminal},
+                                         {NULL, NULL}};
     struct lua_input *in = lua_newuserdatauv(L, sizeof *in, 0);
     memset(in, 0, sizeof *in);
     in->vm = vm;

@@ -2,9 +2,12 @@
 #include "bind/store.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "store/lease_rules.h"
 #include "store/names.h"
+
+#define PAGE_BLOB_MAX (INT64_C(8) << 40) /* bytes, the service's limit */
 
 static void wrong_type(lua_State *L, const char *name, const char *expected) {
     luaL_error(L, "option '%s': %s expected, got %s", name, expected, luaL_typename(L, -1));
@@ -127,6 +130,10 @@ static void read_type(lua_State *L, struct store_call *call, const char *name) {
 
 static void read_size(lua_State *L, struct store_call *call, const char *name) {
     call->req.size = whole_number(L, name, 0);
+    if (call->req.size > PAGE_BLOB_MAX) {
+        luaL_error(L, "option '%s': at most %I bytes (8 TiB) expected, got %I", name,
+                   (LUAI_UACINT)PAGE_BLOB_MAX, (LUAI_UACINT)call->req.size);
+    }
     if (call->req.size % PAGE_SIZE != 0) {
         luaL_error(L, "option '%s': a multiple of %d expected, got %I", name, PAGE_SIZE,
                    (LUAI_UACINT)call->req.size);
@@ -325,6 +332,24 @@ static size_t check_pair(lua_State *L) {
     return name_len + value_len + 2;
 }
 
+/* Names that differ by case alone are one name to the service, which would join the values. */
+static void check_names_differ(lua_State *L, const char *metadata, size_t len) {
+    for (const char *name = metadata, *next; name < metadata + len; name = next) {
+        const char *value = name + strlen(name) + 1;
+        next = value + strlen(value) + 1;
+        for (const char *other = next; other < metadata + len;) {
+            const char *others = other + strlen(other) + 1;
+            if (strcasecmp(name, other) == 0) {
+                luaL_error(L,
+                           "the metadata names '%s' and '%s' differ by case alone, which makes no "
+                           "difference to the service",
+                           name, other);
+            }
+            other = others + strlen(others) + 1;
+        }
+    }
+}
+
 void call_metadata(lua_State *L, int arg, struct store_call *call) {
     size_t total = 0;
     for (lua_pushnil(L); lua_next(L, arg); lua_pop(L, 1)) {
@@ -347,4 +372,5 @@ void call_metadata(lua_State *L, int arg, struct store_call *call) {
             out += len + 1;
         }
     }
+    check_names_differ(L, call->req.metadata, total);
 }

@@ -18,6 +18,9 @@ void push_value(lua_State *L, const struct edm_value *value);
 /* The value at `index`, whose text stays Lua's; false when it is none that a property can hold. */
 bool to_value(lua_State *L, int index, struct edm_value *out);
 
+/* The time at index 1, seconds since 1970 or text, as a value; raises for what is none. */
+int make_time(lua_State *L);
+
 /* ---- entities (entity.c) ---- */
 
 /* Pushes an entity as a table. */

@@ -273,6 +273,14 @@ static void give_up(struct call_state *s, const struct error *last) {
     finish(s);
 }
 
+/* The refusal of a repetition says nothing of the attempt that was not answered. */
+static void add_doubt(struct error *e) {
+    if (!e->message[0]) {
+        add_to_message(e, error_sentence(e));
+    }
+    add_to_message(e, "; an attempt before was not answered: it may or may not have happened");
+}
+
 static void give_up_lost(struct call_state *s, const struct error *last) {
     struct error out;
     error_set(&out, ERR_ANSWER_LOST, "%s (%s)", err_sentence(ERR_ANSWER_LOST), error_word(last));
@@ -372,6 +380,10 @@ static void look_done(struct call_state *s) {
         rest(s, found);
         return;
     }
+    if (!lost_look_tells(&s->call.req, &found->err)) {
+        give_up_lost(s, &found->err);
+        return;
+    }
     if (lost_is_own(&s->call.req, s->nonce, found)) {
         take_found(s);
     }
@@ -397,6 +409,8 @@ static void refused(struct call_state *s) {
     }
     if (verdict == LOST_DONE) {
         reply_clear(&s->call.reply);
+    } else if (s->lost && verb_writes(s->call.req.verb)) {
+        add_doubt(&s->call.reply.err);
     }
     finish(s);
 }

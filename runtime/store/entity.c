@@ -58,6 +58,16 @@ bool entity_set(struct entity *e, struct arena *arena, const char *name,
     return true;
 }
 
+struct entity *entity_copy(struct arena *arena, const struct entity *from) {
+    struct entity *e = entity_new(arena, from->partition, from->row);
+    if (!e || !entity_merge(e, arena, from)) {
+        return NULL;
+    }
+    e->timestamp = from->timestamp;
+    memcpy(e->etag, from->etag, sizeof e->etag);
+    return e;
+}
+
 /* Takes the property that `at` points to out of the list. */
 static void drop(struct entity *e, struct property **at) {
     struct property *p = *at;

@@ -43,6 +43,7 @@ struct entity {
 
 /* Each copies what it is given. NULL, false: no memory. */
 struct entity *entity_new(struct arena *arena, const char *partition, const char *row);
+struct entity *entity_copy(struct arena *arena, const struct entity *from);
 bool entity_set(struct entity *e, struct arena *arena, const char *name,
                 const struct edm_value *value);
 const struct edm_value *entity_get(const struct entity *e, const char *name);

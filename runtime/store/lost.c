@@ -173,6 +173,12 @@ void lost_look(const struct store_request *req, struct store_request *look) {
     }
 }
 
+/* Who makes a container asks only whether it is there, which the refusal has said. */
+bool lost_look_tells(const struct store_request *req, const struct error *found) {
+    return found->code == ERR_OK || found->status == 404 || found->code == ERR_INVALID_RANGE ||
+           req->verb == VERB_CONTAINER_CREATE;
+}
+
 bool lost_is_own(const struct store_request *req, const char *nonce,
                  const struct store_reply *found) {
     if (req->verb == VERB_BLOB_DELETE || req->verb == VERB_CONTAINER_DELETE) {

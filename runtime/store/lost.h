@@ -44,6 +44,9 @@
  *                                              than one: 404 is AnswerLost
  *   any other write                 never      AnswerLost
  *
+ * A look that is refused itself, as by a SAS that permits writing alone, tells nothing: AnswerLost. A refusal that stands
+ * without a look says in its message that the attempt before may have happened.
+ *
  * The nonce is 16 random bytes in hex, one a call, in the metadata as `synod_nonce`, or a property of that
  * name. An entity's content alone would not do: two that insert, or that count up from the same version, may
  * well write the same. One that has no room for the property is not repeated: AnswerLost. Who reads through
@@ -82,6 +85,8 @@ bool lost_answer(const struct error *e, bool sent);
 enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e);
 /* The request that looks: filled in from `req`, whose strings it borrows. */
 void lost_look(const struct store_request *req, struct store_request *look);
+/* Has the look told anything? Else nobody can tell: AnswerLost. `found`: its outcome. */
+bool lost_look_tells(const struct store_request *req, const struct error *found);
 /* Is what the look found, a refusal too, the doing of this call? */
 bool lost_is_own(const struct store_request *req, const char *nonce,
                  const struct store_reply *found);

@@ -549,6 +549,28 @@ describe("credentials of Azure", function()
       refused(make { services = "q" }, permit:format "Service", "Unauthorized 403")
     end)
 
+    it("that may write and not read leaves a lost answer in doubt, and calls nobody else the first", function()
+      local name = fresh()
+      local text = ([[
+        local core = require "synod.core"
+        local all <close> = assert(core.open_store "ALL")
+        local blind <close> = assert(core.open_store("BLIND", { faults = {
+          { kind = "lost-response", operation = "PutBlob" }, { kind = "lost-response", operation = "InsertEntity" },
+          { kind = "lost-response", operation = "DeleteBlob" },
+        } }))
+        assert(all:container "NAME":create())
+        assert(all:table "NAME":create())
+        local b, e = blind:container "NAME":blob "mark", { partition = "p", row = "r" }
+        for _ = 1, 2 do
+          print(select(2, b:put("", { if_none_match = "*" })).code, select(2, blind:table "NAME":insert(e)).code)
+        end
+        local etag = assert(all:container "NAME":blob "mark":head()).etag
+        print(select(2, b:delete { if_match = etag }).code)
+      ]]):gsub("%u%u%u+", { ALL = endpoints(make()), BLIND = endpoints(make { permissions = "wadc" }), NAME = name })
+      assert.equal("AnswerLost\tAnswerLost\nBlobAlreadyExists\tEntityAlreadyExists\nAnswerLost\n",
+        (run_text({}, text)))
+    end)
+
     it("of one service serves no other, and says so", function()
       local text = [[
         local synod = require "synod"

@@ -174,6 +174,21 @@ describe("synod.http", function()
       (sh.run("$SYNOD run " .. sh.quote(script), { env = env })))
   end)
 
+  it("says what a proxy answered that makes no tunnel", function()
+    local script = folder:write("tunnel.lua", [[
+      for _, name in ipairs { "login", "forbidden", "broken" } do
+        local _, err = require("synod").http { url = "https://" .. name .. ".example/" }
+        print(err.code, err.status, err.retryable, err.message)
+      end
+    ]])
+    local env = { https_proxy = "http://user:opensesame@127.0.0.1:" .. server.port }
+    assert.equal("Unreachable\t407\tfalse\ta proxy on the way to login.example wants credentials\n"
+      .. "Unreachable\t403\tfalse\ta proxy on the way to forbidden.example does not let us through: "
+      .. "it answered with status 403\n"
+      .. "Unreachable\t502\ttrue\ta proxy on the way to broken.example does not let us through: "
+      .. "it answered with status 502\n", (sh.run("$SYNOD run " .. sh.quote(script), { env = env })))
+  end)
+
   it("lets other tasks run meanwhile", run(function()
     local ticks = 0
     local ticker = synod.every(0.01, function() ticks = ticks + 1 end)

@@ -28,10 +28,10 @@ describe("over TLS", function()
     folder:close()
   end)
 
-  local function get(trust, ...)
+  local function get(trust, ...) -- true: the server's certificate; a text: that file; nil: the system's
     local urls = {}
     for i, url in ipairs { ... } do urls[i] = sh.quote(url) end
-    local env = trust and { SSL_CERT_FILE = folder.path .. "/certificate" } or nil
+    local env = trust and { SSL_CERT_FILE = trust == true and folder.path .. "/certificate" or trust } or nil
     local command = '$SYNOD run "$DIR/get.lua" ' .. table.concat(urls, " ")
     local output, code = sh.run(command, { dir = folder.path, env = env })
     assert.equal(0, code, output)
@@ -48,6 +48,10 @@ describe("over TLS", function()
   it("an unknown certificate is not", function()
     assert.matches("^nil\tUnreachable\tno trusted connection to localhost:%d+ could be made: [^\t]*self.signed[^\t]*"
       .. "\tfalse\n$", get(false, "https://localhost:" .. server.port))
+  end)
+
+  it("an empty SSL_CERT_FILE names no file: the system's certificates are trusted", function()
+    assert.matches("[^\t]*self.signed[^\t]*\tfalse\n$", get("", "https://localhost:" .. server.port))
   end)
 
   it("a server that never says a word of it is given up", function()

@@ -42,6 +42,26 @@ describe("synod store", function()
     assert.is_nil(alike:find("\nb "))
   end)
 
+  it("shows numbers with all their digits, and no controls of a terminal", function()
+    local output, code = run([[
+      echo 'local synod = require "synod"; local t = synod.store:table "People"; assert(t:create())
+        local entity = { partition = "p", row = "r", sum = 0.1 + 0.2, least = 5e-324, zero = -0.0, one = 1.0,
+          none = 0/0, text = "a\27[31mb\u{9B}31mc" }
+        assert(t:upsert(entity))
+        local c = synod.store:container "flags"; assert(c:create()); assert(c:blob "a\u{9B}31mb":put "")
+        local q = synod.store:queue "tasks"; assert(q:create()); assert(q:put "a\u{9B}31mb")' >t.lua && $SYNOD t.lua
+      $SYNOD store table ls People | tail -n 1 | sed 's/^[^a-z]*//'
+      $SYNOD store table ls People --json; $SYNOD store ls flags | tail -n 1
+      $SYNOD store queue peek tasks | tail -n 1]])
+    assert.equal(0, code)
+    assert.matches("  least=4.94065645841247e-324 none=NaN one=1.0 sum=0.30000000000000004 "
+      .. "text=a [31mb 31mc zero=-0.0\n", output, 1, true)
+    assert.matches('"least":4.94065645841247e-324,"none":"NaN","one":1.0,', output, 1, true)
+    assert.matches('"sum":0.30000000000000004,', output, 1, true)
+    assert.matches("\na 31mb  block  ", output, 1, true)
+    assert.matches("  a 31mb\n$", output)
+  end)
+
   it("lists tables and their entities", function()
     local output, code = run([[
       echo 'local synod = require "synod"; local t = synod.store:table "People"; assert(t:create())
@@ -159,6 +179,10 @@ describe("synod store", function()
       assert.matches(question, output, 1, true)
       assert.matches("nothing was removed", output, 1, true)
     end
+    for _, redirected in ipairs { "2>/dev/null", "</dev/null", "</dev/null >/dev/null" } do
+      output, code = run(([[echo n | script -qec "$SYNOD store rm flags %s" /dev/null]]):format(redirected), folder)
+      assert.same({ 1, 1 }, { code, select(2, output:gsub("Remove 1 container with 2 blobs%? %[y/N%]", "")) })
+    end
     output = run([[script -qec "$SYNOD store rm flags/x" /dev/null </dev/null]], folder)
     assert.equal("", output)
   end)
@@ -180,8 +204,13 @@ describe("synod store", function()
     { "put flags/a --size 512", 2, "--size is only for --type page" },
     { "put flags/a x --type append", 2, "--type append makes an empty blob: give no FILE" },
     { "put flags/a --metadata x", 2, "--metadata: 'x' is not NAME=VALUE" },
+    { "put flags/a --metadata Ab=1 --metadata aB=2", 2, "--metadata: 'aB' is given twice, as 'Ab'" },
+    { "put flags/a --metadata x=1 --metadata x=2", 2, "--metadata: 'x' is given twice\n" },
+    { "put flags/a --type page --size 8796093022720", 2, "--size: at most 8796093022208 bytes (8 TiB)" },
+    { "table ls People/a/b", 2, "the partition 'a/b' may hold no control character and none of / \\ # ?" },
     { "put flags/a --metadata 'x= y'", 2, "--metadata: the value of 'x' may hold only printable ASCII" },
     { "rm", 2, "store rm: CONTAINER/BLOB is missing" },
+    { "rm flags/", 2, "'flags/' names no blob; the container with all that is in it is 'flags'" },
     { "ls --store nowhere", 2,
       "the store's address is none of embedded:PATH, memory:, azure, https://... or a connection string" },
     { "ls --store embedded:x?fast", 2, "the store's address has an unknown option \"?fast\"" },

@@ -393,6 +393,28 @@ for _, place in ipairs(PLACES) do
   end)
 end
 
+describe("a put of what a function gives", function()
+  it("raises at the caller's line what cannot be a body", function()
+    core.main(function()
+      local store <close> = assert(core.open_store "memory:")
+      assert(store:container("abc"):create())
+      local b = store:container("abc"):blob "b"
+      local _, why = pcall(function()
+        local props = b:put(function() return 5 end)
+        return props
+      end)
+      assert.matches("^spec/store/body_spec.lua:%d+: the body's function must give strings and at the end nil, "
+        .. "and gave a number$", why)
+      _, why = pcall(function()
+        local props = b:put(function() return "x" end, { type = "append" })
+        return props
+      end)
+      assert.matches("^spec/store/body_spec.lua:%d+: a page or append blob is made empty", why)
+      assert.equal("BlobNotFound", select(2, b:head()).code)
+    end)
+  end)
+end)
+
 describe("a copy from elsewhere", function()
   it("is no copy_from: an address and a blob of another store are raised, with what to do instead", function()
     core.main(function()

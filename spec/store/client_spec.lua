@@ -276,6 +276,21 @@ describe("a lost answer", function()
     end)
   end)
 
+  it("to a write whose repetition is refused: the refusal says that it may have happened", function()
+    with_faults({ { operation = "PutBlob", ordinal = 2, kind = "lost-response" } }, function(_, blob)
+      blob:put "x"
+      local leasing = core.spawn(function()
+        core.sleep(0.05)
+        return blob:lease { duration = 15 }
+      end)
+      local _, err = blob:put "y"
+      assert.equal("LeaseIdMissing", err.code)
+      assert.matches("; an attempt before was not answered: it may or may not have happened", err.message, 1, true)
+      assert.equal("y", (blob:get()))
+      assert(leasing:join()):release()
+    end)
+  end)
+
   it("to an append at a position: what is there is compared", function()
     each_loss("AppendBlock", function(_, blob)
       blob:put("", { type = "append" })

@@ -304,6 +304,21 @@ describe("moving messages to another queue", function()
     end)
   end)
 
+  it("keeps what never expires, and gives the others their time anew", function()
+    run(function(q, store)
+      local poison = store:queue "tasks-poison"
+      assert(poison:create())
+      assert(poison:put("kept", { ttl = -1 }))
+      assert(poison:put("short", { ttl = 60 }))
+      assert.equal(2, queues.move(poison, q))
+      core.sleep(61)
+      assert.equal(2, q:count())
+      core.sleep(7 * 24 * 3600)
+      local left = q:peek(32)
+      assert.same({ 1, "kept" }, { #left, left[1].body })
+    end)
+  end)
+
   it("that fails leaves each in one queue at least, and those not moved visible", function()
     run(function(q, store)
       local poison = store:queue "tasks-poison"

@@ -150,6 +150,11 @@ describe("what the caller gets wrong is raised at its line:", function()
   local function key(partition) return { partition = partition, row = "r" } end
 
   local WRONG = {
+    { "bad argument #1 to 'time' (seconds since 1970, or a text like", function() synod.time "tomorrow" end },
+    { "bad argument #1 to 'time' (a time between the years 1601 and 9999", function() synod.time(1e300) end },
+    { "bad argument #1 to 'int32' (", function() synod.int32(1 << 31) end },
+    { "bad argument #1 to 'guid' (", function() synod.guid "x" end },
+    { "bad argument #1 to 'binary' (", function() synod.binary {} end },
     { "the table name 'ab' must have 3 to 63 characters", function(_, s) s:table "ab" end },
     { "the table name 'a-b' may hold only letters and digits, a letter first", function(_, s) s:table "a-b" end },
     { "the table name '1abc' may hold only letters and digits, a letter first", function(_, s) s:table "1abc" end },

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "store/entity.h"
 
 static bool copy_text(struct arena *arena, const char **text) {
     bool given = *text != NULL;
@@ -17,21 +18,53 @@ static bool copy_bytes(struct arena *arena, const char **data, size_t len) {
     return *data || !given;
 }
 
-/* What points into the client's memory points into the job's afterwards. */
+static bool copy_entity(struct arena *arena, const struct entity **e) {
+    bool given = *e != NULL;
+    *e = given ? entity_copy(arena, *e) : NULL;
+    return *e || !given;
+}
+
+static bool copy_batch(struct arena *arena, struct batch_operation **batch) {
+    struct batch_operation **at = batch;
+    for (const struct batch_operation *from = *batch; from; from = from->next) {
+        struct batch_operation *op = arena_alloc(arena, sizeof *op);
+        *at = op;
+        if (!op) {
+            return false;
+        }
+        *op = *from;
+        op->next = NULL;
+        at = &op->next;
+        if (!copy_text(arena, &op->if_match) || !copy_entity(arena, &op->entity)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What points into the client's memory points into the job's afterwards: who asked may have been answered at the
+ * deadline, and have gone, while the job goes on. */
 static bool copy_request(struct db_job *job, const struct store_request *from) {
     struct store_request *req = &job->req;
     *req = *from;
     const char **texts[] = {
-        &req->container,  &req->name,         &req->when.if_match, &req->when.if_none_match,
-        &req->when.lease, &req->content_type, &req->prefix,        &req->marker,
-        &req->delimiter,  &req->proposed_id,  &req->receipt,       &req->partition,
-        &req->row,        &req->filter,       &req->select,
+        &req->container,     &req->name,
+        &req->when.if_match, &req->when.if_none_match,
+        &req->when.lease,    &req->content_type,
+        &req->upload,        &req->source_container,
+        &req->source_name,   &req->source_if_match,
+        &req->prefix,        &req->marker,
+        &req->delimiter,     &req->proposed_id,
+        &req->receipt,       &req->partition,
+        &req->row,           &req->row_to,
+        &req->filter,        &req->select,
     };
     bool ok = true;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         ok = copy_text(&job->arena, texts[i]) && ok;
     }
     ok = copy_bytes(&job->arena, &req->metadata, req->metadata_len) && ok;
+    ok = copy_entity(&job->arena, &req->entity) && copy_batch(&job->arena, &req->batch) && ok;
     return copy_bytes(&job->arena, &req->body, req->body_len) && ok;
 }
 

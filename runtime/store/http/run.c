@@ -131,6 +131,27 @@ static void not_connected(struct http_run *run, struct error *err) {
     }
 }
 
+/* Over https a proxy is asked for a tunnel first: what it answers to that comes from nobody else. */
+static bool tunnel_refused(struct http_run *run, struct error *err) {
+    const char *at;
+    int n = http_call_host(run->call, &at);
+    long status = 0;
+    run->curl->curl_easy_getinfo(run->easy, CURLINFO_HTTP_CONNECTCODE, &status);
+    if (run->call->sent || status < 300) {
+        return false;
+    }
+    if (status == 407) {
+        error_set(err, ERR_UNREACHABLE, "a proxy on the way to %.*s wants credentials", n, at);
+    } else {
+        error_set(err, ERR_UNREACHABLE,
+                  "a proxy on the way to %.*s does not let us through: it answered with status %ld",
+                  n, at, status);
+    }
+    err->status = (int)status;
+    err->retryable = status >= 500 || status == 429;
+    return true;
+}
+
 static void no_trust(struct http_run *run, CURLcode code, struct error *err) {
     const char *at;
     int n = http_call_host(run->call, &at);
@@ -150,6 +171,9 @@ void run_explain(struct http_run *run, CURLcode code, struct error *err) {
     }
     if (run->again) {
         error_set(err, ERR_UNREACHABLE, "%.*s closed the connection without an answer", n, at);
+        return;
+    }
+    if (tunnel_refused(run, err)) {
         return;
     }
     switch (code) {
@@ -202,6 +226,9 @@ void run_explain(struct http_run *run, CURLcode code, struct error *err) {
 
 void run_free(struct http_run *run) {
     run->curl->curl_easy_cleanup(run->easy);
+    if (run->url.data) {
+        explicit_bzero(run->url.data, run->url.cap); /* a SAS stands in the address */
+    }
     buf_release(&run->url);
     free(run->fields);
     free(run);
@@ -225,8 +252,9 @@ struct http_run *run_new(const struct curl *curl, struct http_sockets *sockets) 
     SET(run, CURLOPT_PROTOCOLS_STR, "http,https");
     SET(run, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
     SET(run, CURLOPT_USERAGENT, "synod");
-    if (getenv("SSL_CERT_FILE")) {
-        SET(run, CURLOPT_CAINFO, getenv("SSL_CERT_FILE"));
+    const char *trusted = getenv("SSL_CERT_FILE");
+    if (trusted && *trusted) {
+        SET(run, CURLOPT_CAINFO, trusted);
     }
     SET(run, CURLOPT_ERRORBUFFER, run->reason);
     SET(run, CURLOPT_HEADERFUNCTION, on_header);
