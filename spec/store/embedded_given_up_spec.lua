@@ -33,7 +33,8 @@ describe("a write whose caller is answered before it is done", function()
       for i = 1, CALLS do
         local letter = string.char(97 + i % 26)
         local quick = { timeout = 0.0001 * (1 + i % 20), retries = 0 }
-        local row, _, err = ("%05d"):format(i), nil, nil
+        local row = ("%05d"):format(i)
+        local _, err
         if i % 3 == 0 then
           local e = texts(letter)
           e.partition, e.row, e.letter = "one", row, letter
