@@ -170,16 +170,18 @@ local function stop_task(task, why)
   end
 end
 
---- Ends what still runs when the caller is cancelled; its cancel is passed on.
+--- Ends, at the end of the block, what still runs when the caller is cancelled; its cancel is passed on. What the task
+--- ended with has been told, or comes too late.
 local function ending(task)
   return setmetatable({}, {
     __close = function(_, err)
       local cancelled
-      while not task:ended() do
-        task:cancel(err)
+      repeat
+        local ended = task:ended()
+        if not ended then task:cancel(err) end
         local ok, why = pcall(task.join, task, AGAIN_S)
         if not ok then cancelled = why end
-      end
+      until ended
       if cancelled ~= nil and err == nil then error(cancelled, 0) end
     end,
   })

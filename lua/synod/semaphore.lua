@@ -4,8 +4,8 @@
 --   local uploads = semaphore.new { name = "uploads", permits = 3 }
 --   local permit <close> = assert(uploads:acquire { timeout = 30 })
 --
--- Each permit is a place of its own, semaphore/<name>/1 to <permits>, which one instance holds at a time. Who waits lists
--- them and tries those that look free, in an order of its own, so that many who come at once do not meet at the first.
+-- Each permit is a place of its own, semaphore/<name>/1 to <permits>, which one instance holds at a time. Who waits
+-- lists them and tries those that look free, in an order of its own, so that many who come at once do not meet.
 --
 -- How many permits there are is written down beside them, so that an instance that was made with another number is
 -- refused instead of letting more in. docs/reference/semaphore.md is the manual.
@@ -126,20 +126,23 @@ local function agree(self, said)
   local there = math.tointeger(tonumber(said.metadata.synod_permits))
   if there == permits then return true end
   return nil, failure(self, "Usage",
-    ("this instance was made with permits = %d, and the store says %s: give all the same, or call resize(%d) when all have it")
-      :format(permits, tostring(there), permits))
+    ("this instance was made with permits = %d, and the store says %s: give all the same, or call resize(%d)"):format(
+      permits, tostring(there), permits))
 end
 
 ---------------------------------------------------------------- acquiring
 
---- The slots that look free, in an order of our own. None while one beyond our number is out: there were more permits.
+--- The slots that are worth a try, in an order of our own. None while one beyond our number is out: there were more
+--- permits. Of a record, the look of a try is what finds out that it is dead: it has to have seen it for a whole ttl.
 local function free_slots(self, held)
   local slots, permits = {}, self.options.permits
   for slot in next, held do
     if slot > permits then return slots end
   end
   for slot = 1, permits do
-    if not held[slot] then table.insert(slots, math.floor(core.random() * (#slots + 1)) + 1, slot) end
+    if not held[slot] or held[slot].kind == "record" then
+      table.insert(slots, math.floor(core.random() * (#slots + 1)) + 1, slot)
+    end
   end
   return slots
 end

@@ -2,7 +2,8 @@
  *
  *     core.keeper(blob or container, {ttl =, id =, fence =, keep =, make =, holder =, host =, pid =, purpose =,
  *                 hints =, renew =, try =}) -> keeper, or nil and what is wrong with the times
- *     keeper:try(timeout) -> true, or nil, err      err has holder, host, since, purpose, hints, fence, again
+ *     keeper:try(timeout) -> true, or nil, err      err has holder, host, since, purpose, next, hints, fence,
+ *                                             again
  *     keeper:release(), keeper:change(id) -> true, or nil, err
  *     keeper:held(), keeper:remaining() -> seconds to the soft stop
  *     keeper:wait_lost([timeout]) -> err, or nil when it was released, or the time is over
@@ -214,6 +215,7 @@ static void tell_holder(lua_State *L, struct vm *vm, const struct keeper *k) {
     set_text(L, "host", m->host);
     set_text(L, "since", m->since);
     set_text(L, "purpose", m->purpose);
+    set_text(L, "next", m->next);
     set_text(L, "hints", m->hints);
     set_number(L, "pid", m->pid);
     set_number(L, "fence", m->fence);

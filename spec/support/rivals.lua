@@ -22,16 +22,10 @@ function rivals.run(names, fn, options)
   local folder <close> = sh.folder()
   local url = ("embedded:%s/rivals.db?relaxed"):format(folder.path)
   return core.main(function()
-    local all, stores = {}, setmetatable({}, { __close = function(list)
-      for _, store in ipairs(list) do
-        if store:is_open() then store:close() end
-      end
-    end })
-    local _ <close> = stores
+    local all = {}
     for i, name in ipairs(names) do
-      stores[i] = assert(core.open_store(url, { faults = (options.faults or {})[name] }))
       all[i] = {
-        store = stores[i],
+        store = assert(core.open_store(url, { faults = (options.faults or {})[name] })),
         who = { id = name, ordinal = i - 1, count = #names, role = "rival", deployment = "d1" },
       }
     end

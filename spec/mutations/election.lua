@@ -1,0 +1,24 @@
+-- Mistakes that an election could have, each a change of one line, and the spec that finds it out.
+
+local SPEC = "spec/election_spec.lua"
+local ELECTION, TRANSFER, SEAT = "lua/synod/election.lua", "lua/synod/transfer.lua", "lua/synod/seat.lua"
+
+return {
+  { why = "the leadership is handed over before the body has ended", file = ELECTION, spec = SPEC,
+    from = "if not term.running then", to = "if true then" },
+  { why = "a leader that is not well goes on", file = ELECTION, spec = SPEC,
+    from = "if not well then return term.stop:set(stepping_down(self, why)) end", to = "" },
+  { why = "who is not well stands all the same", file = ELECTION, spec = SPEC,
+    from = "if ok and well then return true end", to = "if ok then return true end" },
+  { why = "after a loss nobody campaigns again", file = ELECTION, spec = SPEC,
+    from = "if given.once then return nil, results[2] end", to = "if true then return nil, results[2] end" },
+  { why = "an old answer counts as one", file = TRANSFER, spec = SPEC,
+    from = "if not mark or mark.fence ~= term.fence then return nil end", to = "" },
+  { why = "an invitation stands when nobody has answered", file = TRANSFER, spec = SPEC,
+    from = "  write_next(term, nil)\n", to = "" },
+  { why = "the leadership is resigned where it should be handed over", file = ELECTION, spec = SPEC,
+    from = "  if term.proposal then\n", to = "  if false then\n" },
+  { why = "the guard does not stop what a stop of the policy should stop", file = SEAT, spec = SPEC,
+    from = "local watch = core.spawn(function() stop_task(body, (stop:wait())) end)",
+    to = "local watch = core.spawn(function() stop:wait() end)" },
+}
