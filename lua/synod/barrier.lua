@@ -16,6 +16,7 @@ local crossing = require "synod.crossing"
 local flags = require "synod.flags"
 local generation = require "synod.generation"
 local options = require "synod.options"
+local plan = require "synod.plan"
 
 local barrier = {}
 
@@ -118,6 +119,7 @@ function barrier.new(given)
   o.key, o.role, o.ordinal = key_of(o, who), who.role, who.ordinal
   if #o.key > KEY_MAX then options.refuse("barrier.new: the names together have %d bytes (%d)", #o.key, KEY_MAX) end
   o.who = who.id or id_of(o, o.ordinal)
+  plan.note { policy = "barrier", name = tostring(o.name), look = o.poll_max, idle = o.poll_max }
   return setmetatable({ options = o }, Barrier)
 end
 

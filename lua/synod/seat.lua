@@ -12,6 +12,7 @@ local backoff = require "synod.backoff"
 local core = require "synod.core"
 local hints = require "synod.hints"
 local lease = require "synod.lease"
+local plan = require "synod.plan"
 local sight = require "synod.sight"
 
 local seat = {}
@@ -80,6 +81,8 @@ Seat.__index = Seat
 ---@param name string  the blob's
 ---@return synod.Seat
 function seat.new(o, name)
+  local policy, which = name:match "^(%w+)/([^/]+)"
+  plan.note { policy = policy, name = which, ttl = o.ttl, renew = o.timing.renew }
   local container = o.store:container(o.container)
   return setmetatable({
     options = o, name = name, container = container, blob = container:blob(name), sight = sight.new(), idle = {},
