@@ -32,9 +32,12 @@ end
 --- Whatever would be seen outside.
 local function close_doors()
   local synod, open = require "synod", io.open
-  for _, name in ipairs { "exec", "http", "listen", "connect" } do rawset(synod, name, refused("synod." .. name)) end
+  for _, name in ipairs { "exec", "http", "connect" } do rawset(synod, name, refused("synod." .. name)) end
   require("synod.exec").exec = refused "synod.exec"
-  require("synod.net").connect, require("synod.net").listen = refused "synod.connect", refused "synod.listen"
+  require("synod.net").connect = refused "synod.connect"
+  local deaf = setmetatable({ address = "127.0.0.1:0", close = function() end }, { __close = function() end })
+  rawset(synod, "listen", function() return deaf end)
+  require("synod.net").listen = synod.listen
   for _, name in ipairs { "execute", "remove", "rename" } do rawset(os, name, refused("os." .. name)) end
   rawset(io, "popen", refused "io.popen")
   rawset(io, "open", function(path, mode)
@@ -61,7 +64,7 @@ local function lease_lines(lines, l)
     or "the service's")
   add("taken over after a crash", "in %s to %s; among the instances of one synod run at once",
     seconds(l.takeover_min), seconds(l.takeover_max))
-  add("handed over when resigned", "at once on the embedded store and with hints; else in %s", seconds(1.5 * l.look))
+  add("handed over when resigned", "at once on the embedded store and with hints; else in %s", seconds(l.look))
   add("the body is stopped", "%s after the last renewal was sent, clean-up until %s", seconds(l.soft), seconds(l.hard))
   add("one holder while", "pauses once the stop is due stay below P = %s, clocks differ by less than",
     seconds(l.slice))

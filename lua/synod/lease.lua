@@ -17,12 +17,11 @@ local hints = require "synod.hints"
 local held_lease = require "synod.held"
 local mark = require "synod.mark"
 local options = require "synod.options"
+local plan = require "synod.plan"
 
 local lease = {}
 
 local TTL_S = 15
-local LOOKS = 15          -- in the time of a lease, while nothing tells of changes
-local JITTER = 0.75       -- the shortest of the waits in between, as a part of the longest
 local TRY_S = 10          -- one try of contender:try
 local KEPT_DURATION_S = 60
 
@@ -147,7 +146,7 @@ end
 function Contender:take(given)
   local o = options.read("contender:take", given, TAKE)
   local store, container, name = core.place_of(self.blob)
-  local pause = self.options.ttl / LOOKS
+  local pause, shortest = plan.look_interval(self.options.ttl)
   local hint, own = hint_of(self, store, container, name)
   local _ <close> = own
   local last
@@ -159,7 +158,7 @@ function Contender:take(given)
     return not is_held(refusal) and "refused", refusal
   end, {
     store = store, container = container, prefix = name, timeout = o.timeout, hint = hint,
-    min = pause * JITTER, max = pause, recheck = pause,
+    min = shortest, max = pause, recheck = pause,
   })
   if outcome == "refused" then return nil, err end
   if outcome then return outcome end

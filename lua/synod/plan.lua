@@ -16,6 +16,7 @@ local plan = {}
 local MONTH_S = 30 * 24 * 3600
 local NOTES_MAX = 1000
 local LOOKS_PER_TTL = 15  -- of who waits for a lease, over a store that tells of no change
+local JITTER = 0.75       -- the shortest of the waits in between, as a part of the longest
 local IDLE_S = 30         -- between looks while a hint stands
 local TAKE_REQUESTS = 4   -- to take a lease that looks free: look, take, read and write the fence
 
@@ -54,11 +55,13 @@ function plan.collect(fn)
   return notes, table.unpack(results, 1, results.n)
 end
 
---- How long one who waits for a lease lets pass between two looks, where nothing tells of changes.
+--- How long one who waits for a lease lets pass between two looks, where nothing tells of changes: at most, and at
+--- least; in between it is drawn.
 ---@param ttl number
----@return number seconds
+---@return number max, number min  seconds
 function plan.look_interval(ttl)
-  return ttl / LOOKS_PER_TTL
+  local max = ttl / LOOKS_PER_TTL
+  return max, max * JITTER
 end
 
 plan.IDLE_S = IDLE_S
@@ -71,7 +74,8 @@ plan.IDLE_S = IDLE_S
 ---@field drift number      rho * ttl
 ---@field request number    R
 ---@field renew number
----@field look number       between looks of who waits
+---@field look number       between looks of who waits, at most
+---@field look_mean number
 ---@field takeover_min number  after a crash
 ---@field takeover_max number
 
@@ -81,12 +85,12 @@ plan.IDLE_S = IDLE_S
 ---@return synod.plan.Lease
 local function of_lease(ttl, renew)
   local t = core.lease_timing(ttl)
-  local look = plan.look_interval(ttl)
+  local look, shortest = plan.look_interval(ttl)
   return {
     kind = t.record and "record" or "service", ttl = ttl, soft = t.soft, hard = t.hard, slice = t.slice,
-    drift = t.drift, request = t.request, renew = renew or t.renew, look = look,
+    drift = t.drift, request = t.request, renew = renew or t.renew, look = look, look_mean = (look + shortest) / 2,
     -- the holder may have renewed just before it died, or been about to
-    takeover_min = ttl - (renew or t.renew), takeover_max = ttl + 1.5 * look,
+    takeover_min = ttl - (renew or t.renew), takeover_max = ttl + look,
   }
 end
 
@@ -110,7 +114,7 @@ function plan.of(note)
     figures.holder = per_month(figures.lease.renew) * (note.leases or 1)
   end
   if note.beat then figures.holder = (figures.holder or 0) + per_month(note.beat) end
-  local look = note.look or figures.lease and figures.lease.look
+  local look = note.look or figures.lease and figures.lease.look_mean
   if look then
     figures.waiter, figures.hinted = per_month(look), per_month(math.max(look, note.idle or IDLE_S))
   end

@@ -19,8 +19,6 @@ local seat = {}
 
 local CONTAINER = "locks"
 local TTL_S = 15
-local LOOKS = 15 -- in the time of a lease, where the store tells of no changes
-local JITTER = 0.75
 local APART_S = 0.002 -- between looks for changes that were none of ours: a hand-over should take no longer
 local CALL_MIN_S = 0.5 -- what a try may take near the end of a wait
 local OUTAGE_MAX_S = 60 -- a store that does not answer for so long ends a wait
@@ -118,10 +116,10 @@ end
 ---@param hint? synod.Hint
 ---@return synod.Poll.Options
 function Seat:place(timeout, hint)
-  local pause = self.options.ttl / LOOKS
+  local pause, shortest = plan.look_interval(self.options.ttl)
   return {
     store = self.options.store, container = self.options.container, prefix = self.name, timeout = timeout,
-    min = pause * JITTER, max = pause, recheck = pause, hint = hint, apart = APART_S,
+    min = shortest, max = pause, recheck = pause, hint = hint, apart = APART_S,
   }
 end
 
