@@ -34,7 +34,7 @@ SO_LIBS  = -luv -lsqlite3 -lpthread -lrt -lm -ldl
 
 PEERS     = $(patsubst bench/peers/%.c,$(BUILD)/bench/%,$(wildcard bench/peers/*.c))
 SOURCES   = $(sort $(wildcard runtime/*/*.c runtime/*/*/*.c))
-C_FILES   = $(wildcard runtime/*.[ch] runtime/*/*.[ch] runtime/*/*/*.[ch] bench/peers/*.c fuzz/*.[ch])
+C_FILES   = $(wildcard runtime/*.[ch] runtime/*/*.[ch] runtime/*/*/*.[ch] bench/peers/*.[ch] fuzz/*.[ch])
 FUZZERS   = $(patsubst fuzz/%.c,%,$(wildcard fuzz/*.c))
 LUA_FILES = $(sort $(shell find lua -name '*.lua'))
 
@@ -173,7 +173,7 @@ $(BUILD)/bench/curl_cycle:    PEER_LIBS = -lcurl -lcrypto
 $(BUILD)/bench/sqlite_writer: PEER_LIBS = -lsqlite3
 $(BUILD)/bench/sqlite_records: PEER_LIBS = -lsqlite3
 $(BUILD)/bench/os_barrier:    PEER_LIBS = -lpthread
-$(BUILD)/bench/%: bench/peers/%.c Makefile
+$(BUILD)/bench/%: bench/peers/%.c bench/peers/peer.h Makefile
 	@mkdir -p $(@D)
 	$(say) CC $<
 	$(Q)$(CC) $(SYNOD_CFLAGS) $(CFLAGS) -o $@ $< $(PEER_LIBS)

@@ -4,7 +4,8 @@ package.path = "bench/?.lua;" .. package.path
 
 local report = require "harness.report"
 
-local CASES = { "start", "blob", "lease", "many", "barrier", "tasks", "store", "records" }
+local CASES = { "start", "blob", "lease", "many", "barrier", "tasks", "store", "records", "locks", "handover",
+                "failover", "queue" }
 
 ---@class bench.Context
 ---@field work string a folder for files, gone at the end
@@ -12,6 +13,7 @@ local CASES = { "start", "blob", "lease", "many", "barrier", "tasks", "store", "
 ---@field say fun(message: string) progress, on standard error
 ---@field rounds fun(usual: integer, quick: integer): integer
 ---@field show fun(figure: table) the figure is of this benchmark
+---@field skip fun(why: string) a peer is left out
 
 local function fail(message)
   io.stderr:write("bench: ", message, "\n")
@@ -43,6 +45,7 @@ local function run(name, options)
     figure.bench = name
     report.show(figure)
   end
+  function context.skip(why) report.skip(name, why) end
   report.title(case.title)
   case.run(context)
 end

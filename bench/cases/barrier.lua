@@ -3,6 +3,7 @@
 local azure = require "harness.azure"
 local process = require "harness.process"
 local series = require "harness.series"
+local servers = require "harness.servers"
 
 local barrier = { title = "A barrier of processes on one machine" }
 
@@ -44,16 +45,35 @@ local function crossing(command, copies, timeout)
   local objects = process.objects(process.measure(command).output)
   assert(#objects == copies, "an instance said nothing")
   local called, passed = largest(objects, "called"), largest(objects, "passed")
-  local flagged = largest(objects, "flagged")
-  local requests = {}
-  for i, each in ipairs(objects) do
+  for _, each in ipairs(objects) do
     assert(each.passed >= called, "an instance passed before the last one had arrived")
-    requests[i] = each.requests
   end
-  return {
-    late = (passed - called) * 1e3, flag = (passed - flagged) * 1e3, all = (passed - smallest(objects, "called")) * 1e3,
-    requests = series.median(requests), most = largest(objects, "requests"),
-  }
+  return { late = (passed - called) * 1e3, all = (passed - smallest(objects, "called")) * 1e3 }, objects, passed
+end
+
+--- The same of ours, which say what they asked for as well.
+local function crossing_of_ours(command, copies, timeout)
+  local seen, objects, passed = crossing(command, copies, timeout)
+  local requests = {}
+  for i, each in ipairs(objects) do requests[i] = each.requests end
+  seen.flag = (passed - largest(objects, "flagged")) * 1e3
+  seen.requests, seen.most = series.median(requests), largest(objects, "requests")
+  return seen
+end
+
+--- What coordinates by a server, as far as it is there.
+local function by_servers(peers, copies)
+  local list = {}
+  local function add(server, name, command)
+    if not server then return end
+    list[#list + 1] = { name, function()
+      deployments = deployments + 1
+      return (crossing(command("barrier", "%i", copies, "d" .. deployments), copies, 240))
+    end }
+  end
+  add(peers.etcd, "etcd", function(...) return { "build/bench/etcd", peers.etcd.port, ... } end)
+  add(peers.zookeeper, "ZooKeeper + kazoo", function(...) return servers.kazoo(peers.zookeeper, ...) end)
+  return list
 end
 
 local function by_the_system(copies)
@@ -68,20 +88,24 @@ end
 ---@field make fun(how: string): bench.Command
 ---@field rounds integer
 ---@field aim_ms? number
+---@field peers? table<string, bench.Peer>
 
 --- The last one comes when the others wait: what the aims are about.
 local function one_late(context, crowd)
+  local others = by_servers(crowd.peers or {}, crowd.copies)
   local all = series.by_turns(crowd.rounds, {
-    { "synod", function() return crossing(crowd.make("late"), crowd.copies, 120) end },
-    { "futex", by_the_system(crowd.copies) },
+    { "synod", function() return crossing_of_ours(crowd.make("late"), crowd.copies, 120) end },
+    { "futex", by_the_system(crowd.copies) }, table.unpack(others),
   }, context.say)
-  local function show(text, unit, key, peer)
+  local function show(text, unit, key, peers, aim)
     context.show {
       name = ("%s, %d processes, %s"):format(crowd.where, crowd.copies, text), unit = unit, ours = all.synod[key],
-      peer = peer, peer_name = peer and "futex", aim = peer and crowd.aim_ms and { most = crowd.aim_ms } or nil,
+      peers = peers or {}, aim = aim,
     }
   end
-  show("last call to last pass", "ms", "late", all.futex.late)
+  local peers = { { "futex", all.futex.late } }
+  for _, other in ipairs(others) do peers[#peers + 1] = { other[1], all[other[1]].late } end
+  show("last call to last pass", "ms", "late", peers, crowd.aim_ms and { most = crowd.aim_ms })
   show("its flag to last pass", "ms", "flag")
   show("requests of an instance", "median", "requests")
   show("requests of an instance", "most", "most")
@@ -90,7 +114,7 @@ end
 --- All come as they are started: how long such a start takes in all.
 local function all_at_once(context, crowd)
   local all = series.by_turns(crowd.rounds, {
-    { "synod, at once", function() return crossing(crowd.make("together"), crowd.copies, 120) end },
+    { "synod, at once", function() return crossing_of_ours(crowd.make("together"), crowd.copies, 120) end },
   }, context.say)["synod, at once"]
   context.show {
     name = ("%s, %d processes at once, first call to last pass"):format(crowd.where, crowd.copies), unit = "ms",
@@ -102,10 +126,10 @@ local function all_at_once(context, crowd)
   }
 end
 
-local function on_file(context, copies, rounds, aim_ms)
+local function on_file(context, copies, rounds, aim_ms, peers)
   local path = ("%s/barrier-%d.db"):format(context.work, copies)
   return {
-    where = "embedded store", copies = copies, rounds = rounds, aim_ms = aim_ms,
+    where = "embedded store", copies = copies, rounds = rounds, aim_ms = aim_ms, peers = peers,
     make = function(how) return embedded(path, how, copies, 0.5) end,
   }
 end
@@ -134,10 +158,15 @@ local function memory(context, copies, make, name)
   }
 end
 
+local function beside_servers(context)
+  local peers <close> = servers.start(context, { "etcd", "zookeeper" })
+  one_late(context, on_file(context, 5, context.rounds(15, 3), 50, peers))
+  one_late(context, on_file(context, 50, context.rounds(7, 2), nil, peers))
+  one_late(context, on_file(context, 200, context.rounds(5, 1), 100, peers))
+end
+
 function barrier.run(context)
-  one_late(context, on_file(context, 5, context.rounds(20, 3), 50))
-  one_late(context, on_file(context, 50, context.rounds(7, 2)))
-  one_late(context, on_file(context, 200, context.rounds(7, 1), 100))
+  beside_servers(context)
   all_at_once(context, on_file(context, 200, context.rounds(5, 1)))
   memory(context, 200, function(parties)
     return embedded(context.work .. "/memory.db", "together", parties, 0)

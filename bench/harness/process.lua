@@ -2,6 +2,8 @@
 
 local json = require "cjson"
 
+local TICK_MS = 10 -- what the kernel counts a process's time in, for others to see
+
 local process = {
   folder = ".", -- for what commands write
 }
@@ -95,8 +97,19 @@ function process.ask(command)
   return objects[1]
 end
 
+--- Runs a small helper and gives the line that it says.
+---@param command bench.Command
+---@return string
+function process.say(command)
+  local pipe = assert(io.popen("exec " .. words(command)))
+  local line = pipe:read("l") or ""
+  if not pipe:close() then error("bench: it failed: " .. words(command), 0) end
+  return line
+end
+
 ---@class bench.Server
 ---@field first string its first line
+---@field pid string
 local server = {}
 server.__index = server
 
@@ -113,15 +126,29 @@ end
 
 server.__close = server.stop
 
+--- The processor's time that it has used so far.
+---@return number ms
+function server:cpu_ms()
+  local fields = read("/proc/" .. self.pid .. "/stat"):match("%) (.*)")
+  local ticks, field = 0, 2 -- the first of these is the third of all
+  for value in (fields or ""):gmatch("%S+") do
+    field = field + 1
+    if field == 14 or field == 15 then ticks = ticks + tonumber(value) end
+  end
+  return ticks * TICK_MS
+end
+
 --- Starts a server, which ends with us at the latest, and waits for the first line that matches.
 ---@param command bench.Command
 ---@param pattern? string of the line that says it is ready; its first capture is `first` (the whole line)
+---@param log? string a file that takes all it says; then no line is waited for
 ---@return bench.Server
-function process.serve(command, pattern)
-  local line = ("%sbuild/bench/meter -k -- sh -c 'echo $$; exec \"$@\"' sh %s"):format(environment(command.env),
-    words(command))
+function process.serve(command, pattern, log)
+  local line = ("%sbuild/bench/meter -k -- sh -c 'echo $$; exec \"$@\"%s' %s %s"):format(environment(command.env),
+    log and ' >"$0" 2>&1' or "", quote(log or "sh"), words(command))
   local pipe = assert(io.popen("exec " .. line))
   local self = setmetatable({ pipe = pipe, pid = pipe:read("l") }, server)
+  if log then return self end
   for text in pipe:lines() do
     self.first = text:match(pattern or ".*")
     if self.first then return self end

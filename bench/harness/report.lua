@@ -10,6 +10,7 @@ local series = require "harness.series"
 ---@field ours number[] one value for each round
 ---@field peer? number[] the same of the peer, in the same rounds
 ---@field peer_name? string
+---@field peers? { [1]: string, [2]: number[]|nil }[] several, by name, in place of one; nil: it was left out
 ---@field aim? bench.Aim
 ---@field note? string
 
@@ -78,9 +79,29 @@ local function print_json(figure, ratio, met)
   })
 end
 
+--- A line for each peer that was measured; the aim is judged once.
+local function show_beside_each(figure)
+  local one = {}
+  for key, value in pairs(figure) do one[key] = value end
+  one.peers = nil
+  local is_shown = false
+  for i = 1, #figure.peers do
+    one.peer_name, one.peer = table.unpack(figure.peers[i], 1, 2)
+    if one.peer then
+      report.show(one)
+      one.aim, one.note, is_shown = nil, nil, true
+    end
+  end
+  if not is_shown then
+    one.peer_name = nil
+    report.show(one)
+  end
+end
+
 --- Prints a figure and remembers whether its aim was met.
 ---@param figure bench.Figure
 function report.show(figure)
+  if figure.peers then return show_beside_each(figure) end
   local ratio, met = judge(figure)
   report.figures = report.figures + 1
   if met ~= nil then report.aims = report.aims + 1 end
@@ -88,6 +109,13 @@ function report.show(figure)
   local form = report.json and print_json or print_text
   form(figure, ratio, met)
   io.stdout:flush()
+end
+
+--- Says that something was not measured, and why.
+---@param bench string
+---@param why string
+function report.skip(bench, why)
+  report.print(report.json and json.encode { bench = bench, left_out = why } or "  left out: " .. why)
 end
 
 ---@param title string

@@ -44,10 +44,11 @@ end
 ---@param rounds integer
 ---@param measures { [1]: string, [2]: fun(): table<string, number> }[]
 ---@param say fun(message: string)
+---@param cold? boolean every round counts, the first as well
 ---@return table<string, table<string, number[]>>
-function series.by_turns(rounds, measures, say)
+function series.by_turns(rounds, measures, say, cold)
   local all = {}
-  for round = 0, rounds do
+  for round = cold and 1 or 0, rounds do
     for _, measure in ipairs(measures) do
       local name, call = measure[1], measure[2]
       say(("%s, %s"):format(round == 0 and "warm-up" or ("round %d of %d"):format(round, rounds), name))

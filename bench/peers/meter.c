@@ -277,7 +277,7 @@ static struct options parse(int argc, char **argv) {
         usage();
     }
     o.command = argv + optind;
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    prctl(PR_SET_PDEATHSIG, keep ? SIGKILL : SIGTERM); /* a server may take its time with SIGTERM */
     if (keep) {
         become(o.command, -1, -1);
     }

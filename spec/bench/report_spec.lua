@@ -40,6 +40,25 @@ describe("the benchmarks' report", function()
     assert.same({ a = { ms = { 3, 5 } }, b = { ms = { 4, 6 } } }, all)
   end)
 
+  it("counts every round where there is nothing to warm up", function()
+    local series = require "harness.series"
+    local n = 0
+    local all = series.by_turns(2, { { "a", function()
+      n = n + 1
+      return { ms = n }
+    end } }, function() end, true)
+    assert.same({ a = { ms = { 1, 2 } } }, all)
+  end)
+
+  it("says what was left out, for people and for programs", function()
+    local report, lines = fresh()
+    report.skip("locks", "etcd is not installed")
+    report.json = true
+    report.skip("locks", "etcd is not installed")
+    assert.equal("  left out: etcd is not installed", lines[1])
+    assert.same({ bench = "locks", left_out = "etcd is not installed" }, json.decode(lines[2]))
+  end)
+
   it("compares each value with the peer's of the same round", function()
     local report, lines = fresh()
     report.json = true
@@ -48,6 +67,21 @@ describe("the benchmarks' report", function()
     assert.equal(2, shown.ratio)
     assert.is_true(shown.met)
     assert.same({ median = 3, min = 2, max = 40, n = 3 }, shown.ours)
+  end)
+
+  it("shows a line for each peer that is there, and judges the aim once", function()
+    local report, lines = fresh()
+    local shown = figure({ 4 }, nil, { most = 3 })
+    shown.peers = { { "etcd", nil }, { "redis", { 2 } }, { "ZooKeeper", { 8 } } }
+    report.show(shown)
+    assert.equal(3, #lines)
+    assert.truthy(lines[1]:find("redis 2   ratio 2", 1, true))
+    assert.truthy(lines[2]:find("MISSED", 1, true))
+    assert.truthy(lines[3]:find("ZooKeeper 8   ratio 0.50", 1, true))
+    shown.peers = { { "etcd", nil } }
+    report.show(shown)
+    assert.equal(5, #lines)
+    assert.equal(2, report.aims)
   end)
 
   it("says that an aim was missed, of the ratio or of the figure itself", function()
