@@ -112,8 +112,8 @@ function Reader:read()
   self.props = self.props or props
   self.at = self.at + #piece
   self.till = math.min(self.till, props.length)
-  self.ended = self.at >= self.till
-  return piece
+  self.ended = self.at >= self.till or piece == "" -- a server may give nothing where another refuses the range
+  return piece ~= "" and piece or nil
 end
 
 function Reader:__call()

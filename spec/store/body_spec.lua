@@ -349,6 +349,20 @@ for _, place in ipairs(PLACES) do
       end)
     end
 
+    it("an empty blob of any type is read as no piece at all", function()
+      run(function(c)
+        for _, type in ipairs { "block", "page", "append" } do
+          assert(c:blob(type):put("", { type = type, size = type == "page" and 0 or nil }))
+          for _, options in ipairs { {}, { length = 1 }, { chunk = 8, length = 1 } } do
+            local reader = c:blob(type):reader(options)
+            assert.is_nil(reader())
+            assert.is_nil(reader:read())
+            assert.equal(0, reader.props.length)
+          end
+        end
+      end)
+    end)
+
     it("a commit whose answer is lost has happened once, and is known to be ours", function()
       for _, options in ipairs { {}, { if_none_match = "*" } } do
         run(function(c, s)
