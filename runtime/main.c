@@ -178,11 +178,13 @@ static int prepare(lua_State *L) {
         lua_pushstring(L, p->argv[i]);
         lua_rawseti(L, -2, i);
     }
-    lua_getfield(L, -2, "is_virtual");
-    lua_pushvalue(L, -2);
-    lua_call(L, 1, 1);
-    p->is_virtual = lua_toboolean(L, -1);
-    lua_pop(L, 1);
+    if (lua_istable(L, -2)) { /* a library of somebody's own may be but a function */
+        lua_getfield(L, -2, "is_virtual");
+        lua_pushvalue(L, -2);
+        lua_call(L, 1, 1);
+        p->is_virtual = lua_toboolean(L, -1);
+        lua_pop(L, 1);
+    }
     return 2;
 }
 

@@ -16,7 +16,7 @@ local function lists()
   for path in pipe:lines() do
     local name = path:match("([%w_]+)%.lua$")
     local list = dofile(path)
-    if list[1].spec and (not wanted or wanted == "all" or wanted == name) then
+    if list[1].from and (not wanted or wanted == "all" or wanted == name) then
       found[#found + 1] = { name = name, mutations = list }
     end
   end

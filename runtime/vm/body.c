@@ -26,7 +26,7 @@ static void push_message(lua_State *L) {
     } else {
         lua_pushliteral(L, "an error object");
     }
-    lua_replace(L, top + 1);
+    lua_insert(L, top + 1); /* what luaL_getmetafield left goes */
     lua_settop(L, top + 1);
 }
 
