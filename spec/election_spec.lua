@@ -300,9 +300,9 @@ describe("a transfer", function()
       assert(candidate(a):campaign()):resign()
       local watch = synod.spawn(function()
         while true do
-          local mark = c.store:mark { container = "locks" }
-          if lease_id(c) ~= "leased" then free = free + 1 end
-          c.store:changed { container = "locks", since = mark }
+          local mark = b.store:mark { container = "locks" }
+          if lease_id(b) ~= "leased" then free = free + 1 end
+          b.store:changed { container = "locks", since = mark }
         end
       end)
       watch:detach()
@@ -327,7 +327,7 @@ describe("a transfer", function()
       assert.equal(1, room.most)
       stop(room)
       for item in c.store:container("locks"):list() do assert.equal("election/boss", item.name) end
-    end)
+    end, { faults = { c = { { kind = "delay", ordinal = 0, seconds = 0.02 } } } })
   end)
 
   it("changes nothing when the chosen one does not answer", function()

@@ -10,7 +10,6 @@
 
 local backoff = require "synod.backoff"
 local core = require "synod.core"
-local hints = require "synod.hints"
 local options = require "synod.options"
 local seat = require "synod.seat"
 local transfer = require "synod.transfer"
@@ -59,8 +58,16 @@ function election.new(given)
   local o, problem = seat.complete(options.read("election.new", given, NEW), "scheduler")
   if problem then options.refuse("election.new: %s", problem) end
   o.purpose = o.purpose or "election"
+  return election.of(o, "election/" .. o.name)
+end
+
+--- An election for another place, for policies that have a leader of their own.
+---@param o table  options that seat.complete has completed
+---@param name string  the blob's
+---@return synod.Election
+function election.of(o, name)
   o.healthy_every = o.healthy_every or o.ttl * HEALTH_EVERY
-  return setmetatable({ options = o, seat = seat.new(o, "election/" .. o.name) }, Election)
+  return setmetatable({ options = o, seat = seat.new(o, name) }, Election)
 end
 
 ---------------------------------------------------------------- health
@@ -316,7 +323,7 @@ function Election:observe(fn)
   if type(fn) ~= "function" then options.refuse("election:observe: a function expected, got %s", type(fn)) end
   local place = self.seat:place()
   return core.spawn(function()
-    local hint <close> = hints.on(self.options.store, self.seat.place_name)
+    local hint <close> = self.seat:hint()
     place.hint = hint
     local told
     backoff.poll(function()

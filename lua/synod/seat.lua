@@ -123,6 +123,13 @@ function Seat:place(timeout, hint)
   }
 end
 
+--- What tells when to look, where the store does not: to be closed.
+---@return synod.Hint|nil
+function Seat:hint()
+  if self.options.store:kind() ~= "azure" then return nil end
+  return hints.on(self.options.store, self.place_name)
+end
+
 --- Whether to go on though the store refused: for a while, where it may come right.
 local function bears(self, err)
   self.outage = self.outage or core.instant()
@@ -135,12 +142,13 @@ end
 ---@return synod.Held|nil, synod.Error? err  LeaseAlreadyPresent, with who holds it: the time is over, or `seen` said so
 function Seat:take(timeout, seen)
   return with_contender(self, function(contender)
-    local hint <close> = hints.on(self.options.store, self.place_name)
+    local hint <close> = self:hint()
     local last
     local settled, held, err = backoff.poll(function(left)
       local held, refusal = contender:try(left and math.max(left, CALL_MIN_S))
       if held then return true, held end
       last = refusal
+      if hint then hint:toward(refusal.hints) end
       if refusal.code ~= "LeaseAlreadyPresent" then return not bears(self, refusal), nil, refusal end
       self.outage = nil
       return seen and seen(refusal), nil, refusal

@@ -159,7 +159,9 @@ local function try_all(self, left)
   local refusal = failure(self, "Timeout", ("all %d are out"):format(self.options.permits))
   for _, slot in ipairs(free_slots(self, held)) do
     local lease, why = seat_of(self, slot):try(timeout)
-    if lease then return true, setmetatable({ lease = lease, fence = lease.fence, slot = slot }, Permit) end
+    if lease then
+      return true, setmetatable({ lease = lease, fence = lease.fence, slot = slot, semaphore = self }, Permit)
+    end
     if why.code ~= "LeaseAlreadyPresent" then
       if not why.retryable then return true, nil, why end
       refusal = why
@@ -169,7 +171,8 @@ local function try_all(self, left)
 end
 
 local function acquire(self, timeout)
-  local hint <close> = hints.on(self.options.store, self.options.container .. "/" .. self.name)
+  local azure = self.options.store:kind() == "azure"
+  local hint <close> = azure and hints.on(self.options.store, self.options.container .. "/" .. self.name) or nil
   local place = seat_of(self, 1):place(timeout, hint)
   place.prefix = self.name
   local refusal
@@ -236,7 +239,10 @@ end
 --- Gives the permit back. It is not held from the beginning of the call on.
 ---@return true|nil, synod.Error? err  LeaseLost: it had been lost before; what the store refuses
 function Permit:release()
-  return self.lease:release()
+  local released, err = self.lease:release()
+  local o = self.semaphore.options
+  if o.store:kind() == "azure" then hints.tell(o.store, o.container .. "/" .. self.semaphore.name) end
+  return released, err
 end
 
 Permit.__close = Permit.release

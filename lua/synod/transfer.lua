@@ -13,6 +13,7 @@
 
 local backoff = require "synod.backoff"
 local core = require "synod.core"
+local hints = require "synod.hints"
 local held_lease = require "synod.held"
 local lease = require "synod.lease"
 local marks = require "synod.mark"
@@ -89,6 +90,7 @@ function transfer.invite(term, instance, timeout)
   local blob = proposal_blob(self, instance)
   local invited, err = write_next(term, instance)
   if not invited then return nil, err end
+  if self.options.store:kind() == "azure" then hints.tell(self.options.store, self.seat.place_name) end
   local place = self.seat:place(timeout)
   place.min, place.max = POLL_MIN_S, POLL_MAX_S
   local id = backoff.poll(function(left) return (read_proposal(term, blob, math.max(left, CALL_MIN_S))) end, place)
@@ -117,6 +119,7 @@ local function take_over(self, id)
   local keeper = core.keeper(self.seat.blob, {
     ttl = o.ttl, renew = o.renew, try = o.try, id = id, fence = true, keep = true, purpose = o.purpose,
     holder = o.me, host = core.host_name(), pid = core.process_id(),
+    hints = o.store:kind() == "azure" and hints.address() or nil,
   })
   local taken, err = keeper:try()
   if not taken then return nil, err end

@@ -1,7 +1,7 @@
 -- Mistakes that an election could have, each a change of one line, and the spec that finds it out.
 
 local SPEC = "spec/election_spec.lua"
-local ELECTION, TRANSFER, SEAT = "lua/synod/election.lua", "lua/synod/transfer.lua", "lua/synod/seat.lua"
+local ELECTION, TRANSFER = "lua/synod/election.lua", "lua/synod/transfer.lua"
 
 return {
   { why = "the leadership is handed over before the body has ended", file = ELECTION, spec = SPEC,
@@ -18,7 +18,4 @@ return {
     from = "  write_next(term, nil)\n", to = "" },
   { why = "the leadership is resigned where it should be handed over", file = ELECTION, spec = SPEC,
     from = "  if term.proposal then\n", to = "  if false then\n" },
-  { why = "the guard does not stop what a stop of the policy should stop", file = SEAT, spec = SPEC,
-    from = "local watch = core.spawn(function() stop_task(body, (stop:wait())) end)",
-    to = "local watch = core.spawn(function() stop:wait() end)" },
 }
