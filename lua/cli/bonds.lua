@@ -97,7 +97,7 @@ local function give_back(self, entry)
   if store then
     local blob = store:container(entry.container):blob(entry.name)
     local done
-    done, err = require("synod.lease").give_back(blob, entry, { timeout = GIVE_BACK_S })
+    done, err = require("synod.estate").give_back(blob, entry, { timeout = GIVE_BACK_S })
     if done then return end
   end
   require("synod.log").warn("what a dead instance held could not be given back: it runs out by itself",

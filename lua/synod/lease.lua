@@ -55,6 +55,13 @@ end
 
 lease.look = mark.look -- who holds a blob, as its metadata tell
 
+--- A fresh lease id, random.
+---@return string
+function lease.draw_id()
+  local bytes = core.random_bytes(16):gsub(".", function(c) return ("%02x"):format(c:byte()) end)
+  return (bytes:gsub("^(%x%x%x%x%x%x%x%x)(%x%x%x%x)(%x%x%x%x)(%x%x%x%x)", "%1-%2-%3-%4-"))
+end
+
 --- Who takes a lease, for its metadata. A program that was given no name is known by its host and process.
 local function signature(who)
   local host, pid = core.host_name(), core.process_id()
@@ -89,13 +96,14 @@ Contender.__name = "synod.Contender"
 --- Touches no store. Container and blob are made when they are absent.
 ---@param blob synod.Blob
 ---@param given? synod.Contender.Options
+---@param id? string  a GUID under which it may be held already, for us: the first try takes it over
 ---@return synod.Contender
-function lease.contender(blob, given)
+function lease.contender(blob, given, id)
   local o = options.read("lease.contender", given, CONTENDER)
   o.ttl = o.ttl or TTL_S
   local asked = signature(instance_of(o))
   asked.ttl, asked.renew, asked.try, asked.purpose = o.ttl, o.renew, o.try, o.purpose
-  asked.fence, asked.make = true, true
+  asked.fence, asked.make, asked.id = true, true, id
   asked.hints = core.place_of(blob):kind() == "azure" and hints.address() or nil
   local keeper, why = core.keeper(blob, asked)
   if not keeper then options.refuse("lease.contender: %s", why) end
@@ -189,50 +197,6 @@ end
 function methods:lease(given)
   if type(given) == "table" and (given.keep or given.fence) then return take_kept(self, given) end
   return raw(self, given)
-end
-
----------------------------------------------------------------- what a dead process held
-
-local GONE = {
-  LeaseIdMismatchWithLeaseOperation = true, LeaseNotPresentWithLeaseOperation = true, BlobNotFound = true,
-  ContainerNotFound = true,
-}
-local CLEAR_TRIES = 4
-
---- Takes a record away that is still the one of this fence.
-local function clear_record(blob, fence, given)
-  local err
-  for _ = 1, CLEAR_TRIES do
-    local props, seen
-    props, err = blob:head(given)
-    if props then seen, err = mark.of(props) end
-    if not seen then break end
-    if seen.kind ~= "record" or seen.fence ~= fence then return true end
-    local kept = {}
-    for name, value in next, props.metadata do
-      if not name:find "^synod_" or name == "synod_fence" or name == "synod_v" then kept[name] = value end
-    end
-    local done
-    done, err = blob:set_metadata(kept, {
-      if_match = props.etag, timeout = given and given.timeout, retries = given and given.retries,
-    })
-    if done then return true end
-    if err.code ~= "ConditionNotMet" then break end
-  end
-  if GONE[err.code] then return true end
-  return nil, err
-end
-
---- Gives back what a process held that is known to be dead: a supervisor's business, of processes that it has reaped.
----@param blob synod.Blob
----@param entry { kind: "service"|"record", id: string, fence: integer }  what it had noted (synod.ledger)
----@param given? synod.CallOptions
----@return true|nil, synod.Error? err  true also when it has passed on already
-function lease.give_back(blob, entry, given)
-  if entry.kind == "record" then return clear_record(blob, entry.fence, given) end
-  local done, err = lease.of(blob, entry.id):release(given)
-  if done or GONE[err.code] then return true end
-  return nil, err
 end
 
 return lease

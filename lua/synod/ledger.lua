@@ -3,7 +3,7 @@
 --   local line = ledger.hold { url = "", container = "locks", name = "mutex/x", kind = "service", id = id, fence = 7 }
 --   line:drop()                                                     the child's side; nil where there is no supervisor
 --
---   for _, entry in ipairs(ledger.read(fd)) do lease.give_back(blob_of(entry), entry) end          the supervisor's
+--   for _, entry in ipairs(ledger.read(fd)) do estate.give_back(blob_of(entry), entry) end          the supervisor's
 --
 -- The entries lie in memory that both have (SYNOD_LEDGER_FD), so that nothing has to be on its way when a process is
 -- killed. They are as good as the leases themselves and are seen by nobody else.

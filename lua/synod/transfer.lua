@@ -108,11 +108,6 @@ end
 
 ---------------------------------------------------------------- the candidate
 
-local function new_id()
-  local bytes = core.random_bytes(16):gsub(".", function(c) return ("%02x"):format(c:byte()) end)
-  return (bytes:gsub("^(%x%x%x%x%x%x%x%x)(%x%x%x%x)(%x%x%x%x)(%x%x%x%x)", "%1-%2-%3-%4-"))
-end
-
 --- Takes the leadership over under the id that the leader has changed to: renewed, and with a fence of our own.
 local function take_over(self, id)
   local o = self.options
@@ -131,7 +126,7 @@ end
 ---@param seen synod.Error  what the look found: seen.fence is the leader's
 ---@return synod.Held|nil  nil: nothing came of it
 function transfer.accept(self, seen)
-  local blob, id = proposal_blob(self, self.options.me), new_id()
+  local blob, id = proposal_blob(self, self.options.me), lease.draw_id()
   local proposed = blob:put(id, { metadata = { synod_v = LAYOUT, synod_fence = ("%d"):format(seen.fence) } })
   if not proposed then return nil end
   local handle, held = lease.of(self.seat.blob, id), nil
