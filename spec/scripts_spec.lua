@@ -16,6 +16,7 @@ local SCRIPTS = {
   ["nightly-jobs"] = {
     args = "5 2", n = 3, says = { "the report of", "the last report but one is done, by nightly%-jobs" },
   },
+  ["head-node"] = { args = "8", n = 4, says = { "%d of the nodes are up, 3 are needed", "post%-work: the sum is 204" } },
   ["singleton-scheduler"] = { args = "2", n = 3, says = { "scheduling from round 1 on", "round 2, handed out by" } },
 }
 
