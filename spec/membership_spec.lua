@@ -46,6 +46,18 @@ local function refusal(fn)
 end
 
 describe("a membership", function()
+  it("beats in time however many updates there were", function()
+    run(function(store)
+      local m = member(store, 0)
+      assert(m:join())
+      for i = 1, 5 do
+        m:update(i)
+        synod.sleep(0.1)
+      end
+      assert.is_nil(m:wait_lost(60))
+    end)
+  end)
+
   it("shows who has joined, with what they say, in order", function()
     run(function(store)
       local b, a = member(store, 2), member(store, 1)
@@ -301,6 +313,7 @@ describe("membership:watch", function()
         synod.sleep(20)
         assert.same({ "1: +1 ~0 -0", "1 2: +1 ~0 -0", "1 2: +0 ~1 -0", "2: +0 ~0 -1", ": +0 ~0 -1" }, events)
         watching:cancel()
+        watching:join()
       end)
     end
   end)

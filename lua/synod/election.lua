@@ -67,7 +67,7 @@ end
 ---@return synod.Election
 function election.of(o, name)
   o.healthy_every = o.healthy_every or o.ttl * HEALTH_EVERY
-  return setmetatable({ options = o, seat = seat.new(o, name) }, Election)
+  return setmetatable({ options = o, seat = seat.new(o, name), title = ("the election '%s'"):format(o.name) }, Election)
 end
 
 ---------------------------------------------------------------- health
@@ -91,7 +91,7 @@ end
 
 local function stepping_down(self, why)
   return core.new_error {
-    code = "Cancelled", operation = "lead", target = ("the election '%s'"):format(self.options.name),
+    code = "Cancelled", operation = "lead", target = self.title,
     message = "it steps down: " .. why,
   }
 end
@@ -100,7 +100,7 @@ end
 
 local function new_term(self, held)
   local term = setmetatable({
-    lease = held, fence = held.fence, id = self.options.me, election = self, stop = core.event(), ended = core.event(),
+    lease = held, fence = held.fence, id = self.options.me, owner = self, stop = core.event(), ended = core.event(),
   }, Term)
   self.term = term
   return term
@@ -110,7 +110,7 @@ end
 local function finish(term)
   if term.finished then return end
   term.finished = true
-  local self = term.election
+  local self = term.owner
   if term.proposal then
     term.result = table.pack(transfer.hand_over(term))
   else
@@ -126,7 +126,7 @@ local function end_term(term, why)
   if not term.running then
     finish(term)
   else
-    term.stop:set(stepping_down(term.election, why))
+    term.stop:set(stepping_down(term.owner, why))
     term.ended:wait()
   end
   return table.unpack(term.result, 1, term.result.n)
@@ -151,7 +151,7 @@ function Term:transfer(instance, given)
     options.refuse("term:transfer: the id of an instance expected, got %s", tostring(instance))
   end
   if self.finished then
-    return nil, core.new_error { code = "LeaseLost", operation = "transfer", target = transfer.target(self) }
+    return nil, core.new_error { code = "LeaseLost", operation = "transfer", target = self.owner.title }
   end
   local proposal, err = transfer.invite(self, instance, given.timeout)
   if not proposal then return nil, err end
@@ -178,26 +178,9 @@ Term.__close = finish
 
 ---------------------------------------------------------------- candidates
 
---- Waits for the seat, or for the leader who hands it to us.
----@return synod.Held|nil, synod.Error? err
-local function wait_for_seat(self, timeout)
-  local began = core.now()
-  while true do
-    local left = timeout and math.max(0, timeout - (core.now() - began))
-    local held, err = self.seat:take(left, function(seen) return seen.next == self.options.me end)
-    if held or err.code ~= "LeaseAlreadyPresent" then return held, err end
-    if err.next == self.options.me then
-      held = transfer.accept(self, err)
-      if held then return held end
-    elseif timeout then
-      return nil, err
-    end
-  end
-end
-
 local function late(self, timeout, last)
   return core.new_error {
-    code = "Timeout", operation = "lead", target = ("the election '%s'"):format(self.options.name),
+    code = "Timeout", operation = "lead", target = self.title,
     message = ("not free within %g s%s"):format(timeout, last.holder and ": " .. last.holder .. " leads" or ""),
     holder = last.holder, host = last.host, since = last.since, fence = last.fence,
   }
@@ -209,7 +192,7 @@ local function campaign(self, timeout)
     local left = timeout and math.max(0, timeout - (core.now() - began))
     local well, unwell = wait_healthy(self, left)
     if not well then return nil, unwell end
-    local held, err = wait_for_seat(self, left)
+    local held, err = transfer.wait(self, left)
     if not held then
       if err.code == "LeaseAlreadyPresent" then err = late(self, timeout, err) end
       return nil, err

@@ -135,7 +135,7 @@ local function live(self, record)
   local ttl = self.options.ttl
   local next_at = core.instant()
   while self.record == record do
-    next_at = next_at + math.floor(ttl / 3 * 1e9)
+    next_at = math.min(next_at, core.instant()) + math.floor(ttl / 3 * 1e9) -- an update has made one sooner
     self.hurry:wait(math.max(0, math.min((next_at - core.instant()) / 1e9, left(self))))
     self.hurry:clear()
     while self.record == record do

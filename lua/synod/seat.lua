@@ -181,7 +181,9 @@ end
 
 --- Ends, at the end of the block, what still runs when the caller is cancelled; its cancel is passed on. What the task
 --- ended with has been told, or comes too late.
-local function ending(task)
+---@param task synod.Task
+---@return table  to be closed
+function seat.ending(task)
   return setmetatable({}, {
     __close = function(_, err)
       local cancelled
@@ -206,9 +208,9 @@ end
 function seat.run(held, stop, fn, ...)
   if not stop then return held:guard(fn, ...) end
   local body = core.spawn(held.guard, held, fn, ...)
-  local _ <close> = ending(body)
+  local _ <close> = seat.ending(body)
   local watch = core.spawn(function() stop_task(body, (stop:wait())) end)
-  local _ <close> = ending(watch)
+  local _ <close> = seat.ending(watch)
   local results = table.pack(body:join())
   if body:failed() then error(results[2], 0) end
   return table.unpack(results, 1, results.n)

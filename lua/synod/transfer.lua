@@ -26,13 +26,15 @@ local POLL_MIN_S, POLL_MAX_S = 0.1, 0.5
 local CALL_MIN_S = 0.5
 local WRITE_TRIES = 5
 
---- A term, for errors.
-function transfer.target(term)
-  return ("the election '%s'"):format(term.election.options.name)
-end
+--- What is handed over: its lease is on `owner.seat`, with `owner.options`; `owner.title` is for errors.
+---@class synod.Transferable
+---@field lease synod.Held
+---@field fence integer
+---@field owner { seat: synod.Seat, options: table, title: string }
+---@field proposal? string  the id that was proposed
 
 local function failure(term, code, message)
-  return core.new_error { code = code, operation = "hand over", target = transfer.target(term), message = message }
+  return core.new_error { code = code, operation = "hand over", target = term.owner.title, message = message }
 end
 
 local function encoded(text)
@@ -75,12 +77,12 @@ local function read_proposal(term, blob, timeout)
 end
 
 --- Asks a candidate for the id under which it would lead.
----@param term synod.Term
+---@param term synod.Transferable
 ---@param instance string
 ---@param timeout? number  seconds for its answer
 ---@return string|nil id, synod.Error? err
 function transfer.invite(term, instance, timeout)
-  local self = term.election
+  local self = term.owner
   if self.options.timing.record then
     return nil, failure(term, "Unsupported",
       ("a lease of %g s is a record, which cannot be handed over: resign, or use a ttl of 15 s or more"):format(
@@ -100,7 +102,7 @@ function transfer.invite(term, instance, timeout)
 end
 
 --- Everything under the term has ended: the lease becomes the candidate's.
----@param term synod.Term
+---@param term synod.Transferable
 ---@return true|nil, synod.Error? err
 function transfer.hand_over(term)
   return term.lease:change(term.proposal)
@@ -122,10 +124,12 @@ local function take_over(self, id)
 end
 
 --- Answers an invitation, and waits for what comes of it.
----@param self synod.Election
+---@param self table  an owner, as of what is handed over
 ---@param seen synod.Error  what the look found: seen.fence is the leader's
+---@param prepare? fun()  is run before we answer
 ---@return synod.Held|nil  nil: nothing came of it
-function transfer.accept(self, seen)
+function transfer.accept(self, seen, prepare)
+  if prepare then prepare() end
   local blob, id = proposal_blob(self, self.options.me), lease.draw_id()
   local proposed = blob:put(id, { metadata = { synod_v = LAYOUT, synod_fence = ("%d"):format(seen.fence) } })
   if not proposed then return nil end
@@ -146,6 +150,26 @@ function transfer.accept(self, seen)
     return over
   end, place)
   return held
+end
+
+--- Waits for the seat, or for the holder who hands it to us.
+---@param self table  an owner
+---@param timeout? number
+---@param prepare? fun()  is run before an invitation is answered
+---@return synod.Held|nil, synod.Error? err  LeaseAlreadyPresent, with who holds it: the time is over
+function transfer.wait(self, timeout, prepare)
+  local began = core.now()
+  while true do
+    local left = timeout and math.max(0, timeout - (core.now() - began))
+    local held, err = self.seat:take(left, function(seen) return seen.next == self.options.me end)
+    if held or err.code ~= "LeaseAlreadyPresent" then return held, err end
+    if err.next == self.options.me then
+      held = transfer.accept(self, err, prepare)
+      if held then return held end
+    elseif timeout then
+      return nil, err
+    end
+  end
 end
 
 return transfer

@@ -1,0 +1,280 @@
+-- The partition on the virtual clock: who runs what, and how items move.
+
+local core = require "synod.core"
+local partition = require "synod.partition"
+local rivals = require "spec.support.rivals"
+local synod = require "synod"
+
+local ITEMS = { "i1", "i2", "i3", "i4", "i5", "i6", "i7" }
+
+--- What happens to whom: one running at a time, and the steps of hand-overs.
+local function new_log()
+  return { running = {}, most = 0, events = {}, runs = 0 }
+end
+
+local function note(log, what, who, item) log.events[#log.events + 1] = ("%s %s %s"):format(what, who, item) end
+
+--- A life of an instance that runs its share of the items.
+local function life(rival, log, items, more)
+  local me = rival.who.id
+  local o = {
+    name = "shards", store = rival.store, instance = rival.who,
+    on_leaving = function(item, share)
+      assert(share:held() and share:leaving())
+      note(log, "leaving", me, item)
+    end,
+    on_arriving = function(item) note(log, "arriving", me, item) end,
+    on_left = function(item) note(log, "left", me, item) end,
+    on_kept = function(item) note(log, "kept", me, item) end,
+  }
+  for name, value in next, more or {} do o[name] = value end
+  local p = partition.new(o)
+  local task = synod.spawn(function()
+    return p:run(items, function(item, share)
+      assert(share.item == item and share:held())
+      log.runs = log.runs + 1
+      note(log, "start", me, item)
+      log.running[item] = (log.running[item] or 0) + 1
+      log.most = math.max(log.most, log.running[item])
+      local _ <close> = setmetatable({}, { __close = function()
+        log.running[item] = log.running[item] - 1
+        note(log, "stop", me, item)
+      end })
+      synod.sleep(1e6)
+    end)
+  end)
+  return { p = p, task = task, rival = rival }
+end
+
+local function stop(...)
+  for _, one in ipairs { ... } do
+    one.task:cancel()
+    one.task:join()
+  end
+end
+
+local function counts(...)
+  local list = {}
+  for i, one in ipairs { ... } do list[i] = #one.p:items() end
+  table.sort(list)
+  return table.concat(list, " ")
+end
+
+local function running(log)
+  local count = 0
+  for _, n in next, log.running do count = count + n end
+  return count
+end
+
+describe("a partition", function()
+  it("has each item run by one, in shares that differ by one at most", function()
+    rivals.run({ "a", "b", "c" }, function(a, b, c)
+      local log = new_log()
+      local lives = { life(a, log, ITEMS), life(b, log, ITEMS), life(c, log, ITEMS) }
+      synod.sleep(40)
+      assert.equal("2 2 3", counts(table.unpack(lives)))
+      assert.equal(7, running(log))
+      assert.equal(1, log.most)
+      local runs = log.runs
+      synod.sleep(300)
+      assert.equal(runs, log.runs, "nothing moves without need")
+      stop(table.unpack(lives))
+      assert.equal(0, running(log))
+    end)
+  end)
+
+  it("moves items to a newcomer by a hand-over that both sides see, and none without", function()
+    for _, ttl in ipairs { 15, 3 } do
+      rivals.run({ "a", "b", "c" }, function(a, b, c)
+        local log = new_log()
+        local first, second = life(a, log, ITEMS, { ttl = ttl }), life(b, log, ITEMS, { ttl = ttl })
+        synod.sleep(40)
+        assert.equal("3 4", counts(first, second))
+        log.events = {}
+        local third = life(c, log, ITEMS, { ttl = ttl })
+        synod.sleep(60)
+        assert.equal("2 2 3", counts(first, second, third))
+        assert.equal(1, log.most)
+        local steps, moved = {}, 0
+        for _, event in ipairs(log.events) do
+          local what, who, item = event:match("(%S+) (%S+) (%S+)")
+          steps[item] = (steps[item] and steps[item] .. " " or "") .. what .. " " .. who
+        end
+        for item, text in next, steps do
+          moved = moved + 1
+          local source = text:match("^leaving (%a)")
+          local expected = ttl == 15 and "leaving X arriving c stop X left X start c"
+            or "leaving X stop X left X start c"
+          text = text:gsub("start c left " .. source, "left " .. source .. " start c")
+          assert.equal(expected:gsub("X", source), text, item)
+        end
+        assert.equal(#third.p:items(), moved)
+        stop(first, second, third)
+      end)
+    end
+  end)
+
+  it("has the items of one that died run by the others when its leases are over, and not before", function()
+    rivals.run({ "a", "b" }, function(a, b)
+      local log = new_log()
+      local first = life(a, log, ITEMS)
+      local second = life(b, log, ITEMS)
+      synod.sleep(40)
+      local runs = log.runs
+      local theirs = #second.p:items()
+      second.task:cancel() -- with its store deaf, as of now, its leases stay
+      pcall(second.task.join, second.task)
+      synod.sleep(40)
+      assert.equal("7", counts(first))
+      assert.equal(runs + theirs, log.runs)
+      assert.equal(1, log.most)
+      stop(first)
+    end)
+    local deaf = {}
+    for i = 40, 900 do deaf[#deaf + 1] = { kind = "lost-request", ordinal = i } end
+    rivals.run({ "a", "b" }, function(a, b)
+      local log = new_log()
+      local first = life(a, log, ITEMS)
+      local second = life(b, log, ITEMS)
+      synod.sleep(120)
+      assert.equal("0 7", counts(first, second))
+      assert.equal(7, running(log))
+      assert.equal(1, log.most)
+      stop(first, second)
+    end, { faults = { b = deaf } })
+  end)
+
+  it("has everything given away by one that retires, before its run ends", function()
+    rivals.run({ "a", "b" }, function(a, b)
+      local log = new_log()
+      local first, second = life(a, log, ITEMS), life(b, log, ITEMS)
+      synod.sleep(40)
+      log.events = {}
+      assert.is_true(first.p:retire { timeout = 120 })
+      assert.is_true(first.task:join())
+      assert.equal("7", counts(second))
+      assert.equal(1, log.most)
+      for _, event in ipairs(log.events) do
+        if event:find "^stop a" then
+          local item = event:match("%S+$")
+          assert.is_true(table.concat(log.events, "|"):find("arriving b " .. item, 1, true) ~= nil, item)
+        end
+      end
+      stop(second)
+    end)
+  end)
+
+  it("is retired from at once by the last one, and late when nobody comes", function()
+    rivals.run({ "a", "b" }, function(a, b)
+      local log = new_log()
+      local first = life(a, log, ITEMS)
+      synod.sleep(10)
+      assert.equal("7", counts(first))
+      assert.is_true(first.p:retire())
+      assert.is_true(synod.now() < 12)
+      assert.equal(0, running(log))
+      local stubborn = life(a, log, ITEMS, { on_leaving = function() synod.sleep(1000) end })
+      synod.sleep(5)
+      local other = life(b, log, ITEMS)
+      synod.sleep(5)
+      local done, err = stubborn.p:retire { timeout = 20 }
+      assert.is_nil(done)
+      assert.equal("Timeout", err.code)
+      assert.is_true(stubborn.task:join())
+      synod.sleep(30)
+      assert.equal("7", counts(other))
+      stop(other)
+      assert.equal(1, log.most)
+    end)
+  end)
+
+  it("takes no more than a share of what is free, so that little has to move", function()
+    rivals.run({ "a", "b", "c" }, function(a, b, c)
+      local log, items = new_log(), {}
+      local function list() return items end
+      local lives = { life(a, log, list), life(b, log, list), life(c, log, list) }
+      synod.sleep(20)
+      items = ITEMS
+      synod.sleep(30)
+      assert.equal("2 2 3", counts(table.unpack(lives)))
+      local _, moves = table.concat(log.events, "|"):gsub("leaving", "")
+      assert.is_true(moves <= 2, moves)
+      stop(table.unpack(lives))
+    end)
+  end)
+
+  it("follows the list of items", function()
+    rivals.run({ "a", "b" }, function(a, b)
+      local log, items = new_log(), { "x", "y" }
+      local function list() return items end
+      local first, second = life(a, log, list), life(b, log, list)
+      synod.sleep(30)
+      assert.equal("1 1", counts(first, second))
+      items = { "y", "z", "u", "v" }
+      synod.sleep(30)
+      assert.equal("2 2", counts(first, second))
+      assert.equal(0, log.running.x)
+      assert.equal(4, running(log))
+      stop(first, second)
+    end)
+  end)
+
+  it("calls a function that returns again, and raises what one raises when the rest has ended", function()
+    rivals.run({ "a" }, function(a)
+      local calls, ended = 0, 0
+      local p = partition.new { name = "shards", store = a.store, instance = a.who }
+      local ok, err = pcall(p.run, p, { "x", "y" }, function(item)
+        local _ <close> = setmetatable({}, { __close = function() ended = ended + 1 end })
+        calls = calls + 1
+        if item == "x" then synod.sleep(1e6) end
+        if calls >= 5 then error("broken", 0) end
+      end)
+      assert.is_false(ok)
+      assert.equal("broken", err)
+      assert.equal(calls, ended)
+    end)
+  end)
+
+  it("refuses what cannot be meant", function()
+    rivals.run({ "a" }, function(a)
+      local p = partition.new { name = "shards", store = a.store, instance = a.who }
+      local _, err = pcall(function() p:run("x", print) end)
+      assert.matches("partition:run: a list of items or a function expected, got string", err.message, 1, true)
+      _, err = pcall(function() p:run({}, nil) end)
+      assert.matches("partition:run: a function expected, got nil", err.message, 1, true)
+      _, err = pcall(function() partition.new { name = "x", store = a.store, instance = {} } end)
+      assert.matches("partition.new: this instance has no name", err.message, 1, true)
+    end)
+  end)
+
+  it("has one run each item at a time, whatever comes and goes and happens to requests", function()
+    local kinds = { "lost-request", "lost-response", "error-after-apply", "throttle", "delay" }
+    for seed = 1, 6 do
+      math.randomseed(seed)
+      local function faults()
+        local list = {}
+        for _ = 1, 15 do
+          list[#list + 1] = { kind = kinds[math.random(5)], ordinal = math.random(200), seconds = math.random() * 3 }
+        end
+        return list
+      end
+      local log = new_log()
+      rivals.run({ "a", "b", "c" }, function(a, b, c)
+        local more = { ttl = seed % 2 == 0 and 3 or 15 }
+        local first = life(a, log, ITEMS, more)
+        synod.sleep(core.random() * 20)
+        local second = life(b, log, ITEMS, more)
+        synod.sleep(core.random() * 20)
+        local third = life(c, log, ITEMS, more)
+        synod.sleep(core.random() * 40)
+        second.p:retire { timeout = 30 }
+        second.task:join()
+        synod.sleep(120)
+        assert.equal("3 4", counts(first, third), "seed " .. seed)
+        assert.equal(7, running(log), "seed " .. seed)
+        stop(first, third)
+      end, { seed = seed, faults = { a = faults(), b = faults() } })
+      assert.equal(1, log.most, "seed " .. seed)
+    end
+  end)
+end)
