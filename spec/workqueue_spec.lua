@@ -418,6 +418,20 @@ describe("several queues", function()
 end)
 
 describe("draining", function()
+  it("ends a consume that has not begun yet, and no later one", function()
+    fleet.run(function(store)
+      local q = queue(store)
+      local consumer = synod.spawn(q.consume, q, function() return true end)
+      assert.is_true(q:drain())
+      assert.is_true(consumer:join(1000))
+      assert(q:push "later")
+      assert.is_true(q:drain())
+      local got
+      assert.is_true(consume_for(q, 5, function(msg) got = msg.body end))
+      assert.equal("later", got)
+    end)
+  end)
+
   it("lets the handlers end, and begins no more", function()
     fleet.run(function(store)
       local q, ended = queue(store, { concurrency = 2, batch = 8 }), 0

@@ -333,10 +333,14 @@ function Consumer:is_consuming()
 end
 
 --- Gets no more messages and waits for the handlers; those that run longer are stopped, and their messages shown again.
+--- One that comes before the first run ends that.
 ---@param timeout number  seconds
 ---@return boolean all  every handler ended by itself
 function Consumer:drain(timeout)
-  if not self.watchers then return true end
+  if not self.watchers then
+    self.early = not self.begun -- whoever is about to begin ends at once
+    return true
+  end
   stop_watching(self)
   local all = self.empty:wait(timeout) ~= nil
   while next(self.held) do
@@ -351,6 +355,11 @@ end
 ---@param fn fun(message: synod.WorkMessage)
 ---@return true|nil, synod.Error? err
 function Consumer:run(fn)
+  self.begun = true
+  if self.early then
+    self.early = false
+    return true
+  end
   begin(self, fn)
   local _ <close> = setmetatable({}, {
     __close = function()

@@ -262,6 +262,11 @@ function Cron:run()
     self.stops = true
     task.on("stopping", function() self:drain() end)
   end
+  self.begun = true
+  if self.early then
+    self.early = false
+    return true
+  end
   begin(self)
   local _ <close> = setmetatable({}, {
     __close = function()
@@ -282,7 +287,10 @@ local DRAIN = { timeout = "seconds" }
 ---@return boolean all  every slot ended by itself
 function Cron:drain(given)
   given = options.read("cron:drain", given, DRAIN)
-  if not self.followers then return true end
+  if not self.followers then
+    self.early = not self.begun -- a run that is about to begin ends at once
+    return true
+  end
   for _, follower in ipairs(self.followers) do end_task(follower) end
   local waiting, running = {}, {}
   for _, job in ipairs(self.jobs) do
