@@ -16,7 +16,9 @@ local SCRIPTS = {
   ["nightly-jobs"] = {
     args = "5 2", n = 3, says = { "the report of", "the last report but one is done, by nightly%-jobs" },
   },
-  ["head-node"] = { args = "8", n = 4, says = { "%d of the nodes are up, 3 are needed", "post%-work: the sum is 204" } },
+  ["head-node"] = {
+    args = "8", n = 4, says = { "%d of the nodes are up, 3 are needed", "post%-work: the sum is 204" },
+  },
   ["singleton-scheduler"] = { args = "2", n = 3, says = { "scheduling from round 1 on", "round 2, handed out by" } },
 }
 
@@ -40,7 +42,7 @@ local function run_all(place)
   end
   lines[#lines + 1] = "wait"
   local store = place == "Azurite" and azurite.connection_string() or "embedded:" .. folder.path .. "/store.db"
-  sh.run(table.concat(lines, "\n"), { dir = folder.path, env = { SYNOD_STORE = store } })
+  sh.run(table.concat(lines, "\n"), { dir = folder.path, timeout = 120, env = { SYNOD_STORE = store } })
   local said = {}
   for _, name in ipairs(names()) do
     local file <close> = assert(io.open(folder.path .. "/" .. name))
