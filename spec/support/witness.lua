@@ -43,7 +43,6 @@ witness.measured = os.getenv "SYNOD_ROUNDS" ~= nil
 ---@class spec.Witness
 ---@field path string  its folder
 ---@field pipe string
----@field all spec.Said[]
 local Witness = {}
 Witness.__index = Witness
 
@@ -118,7 +117,6 @@ local function read_more(self)
       at = tonumber(at) / 1e9, what = what, name = name, who = who, pid = math.tointeger(pid),
       fence = math.tointeger(fence), confirmed = tonumber(confirmed), hard = tonumber(hard),
     }
-    self.all[#self.all + 1] = said
     self.names[name] = self.names[name] or {}
     table.insert(self.names[name], said)
   end
@@ -169,7 +167,7 @@ function witness.run(fn)
   assert(code == 0, said)
   return core.main(function()
     local w <close> = setmetatable({
-      folder = folder, path = folder.path, pipe = folder.path .. "/pipe", processes = {}, all = {}, names = {}, offset = 0,
+      folder = folder, path = folder.path, pipe = folder.path .. "/pipe", processes = {}, names = {}, offset = 0,
     }, { __index = Witness, __close = close })
     w:start_program(program, { w.pipe, folder.path .. "/log" })
     while not io.open(folder.path .. "/log") do core.sleep(LOOK_S) end
@@ -181,10 +179,10 @@ end
 ---------------------------------------------------------------- judging
 
 --- What is wrong with what was said of one name, as sentences: an older fence after a newer one, or something done by
---- a holder after the end of its lease by the earliest account, which is `ttl` after the last confirmed attempt was sent.
+--- a holder after the end of its lease by the earliest account: `ttl` after the last confirmed attempt was sent.
 ---@param events spec.Said[]
 ---@param ttl number
----@return string[] faults, number late  the most seconds after a hard stop at which something was done (below 0: before)
+---@return string[] faults, number late  the most seconds after a hard stop at which something was done
 function witness.faults(events, ttl)
   local found, newest, late = {}, 0, -math.huge
   for _, e in ipairs(events) do

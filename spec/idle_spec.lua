@@ -1,0 +1,146 @@
+-- What waiting asks of a storage server: candidates, waiters and consumers that have nothing to do, with hints and
+-- without, beside what `synod explain` says of them.
+--
+-- All wait at once, for 9 s; SYNOD_ROUNDS (any number) makes it two minutes, and says what was measured.
+
+local azurite = require "spec.support.azurite"
+local core = require "synod.core"
+local plan = require "synod.plan"
+local synod = require "synod"
+local witness = require "spec.support.witness"
+
+local SECONDS = witness.measured and 121 or 9
+local WARM_S = 3                   -- for the first looks, and for hints to stand
+local MONTH_S = 30 * 24 * 3600
+local CHEAP = 100000               -- transactions a month, with hints
+local TOLERANCE = witness.measured and 0.15 or 0.4
+local HINTS = "127.0.0.1:0"
+local POLL_MAX_S = witness.measured and 10 or 2 -- of consumers: their pauses begin short
+local COPIES = witness.measured and 4 or 3
+local ALL = 4 + 7 * COPIES         -- who are measured: a pusher too
+
+--- Waits as it is told to, and prints how many requests it made in how many seconds.
+local IDLE = [[
+local synod = require "synod"
+local how, kind, name, warm, seconds, poll_max = ...
+local function total()
+  local n = 0
+  for _, count in next, synod.store:usage() do n = n + count end
+  return n
+end
+local function election() return require("synod.election").new { name = name } end
+local function mutex() return require("synod.mutex").new { name = name } end
+local function queue(more)
+  local max = how == "bare" and tonumber(poll_max) or nil
+  return require("synod.workqueue").new { name = name .. (more or ""), poll_min = max and max / 50, poll_max = max }
+end
+local many = how == "bare" and kind == "consumer" and 12 or 1 -- whose pauses differ much
+local kinds = {
+  leader = function() election():lead(function() synod.sleep(1000) end) end,
+  candidate = function() election():lead(function() error "nobody resigned" end) end,
+  holder = function() mutex():with(function() synod.sleep(1000) end) end,
+  waiter = function() mutex():lock() end,
+  consumer = function()
+    for i = 2, many do synod.spawn(function() queue("-" .. i):consume(function() end) end):detach() end
+    queue():consume(function() end)
+  end,
+  pusher = function()
+    local q = queue()
+    assert(q:push "something")
+    synod.sleep(1000)
+  end,
+}
+if kind == "queue" then kind = synod.instance.ordinal == 0 and "pusher" or "consumer" end
+synod.spawn(kinds[kind]):detach()
+synod.sleep(tonumber(warm))
+local before, began = total(), synod.now()
+synod.sleep(tonumber(seconds))
+print(("measured %s %s %d %.3f"):format(how, kind, total() - before, (synod.now() - began) * many))
+synod.sleep(1000)
+]]
+
+--- What the plan says of a policy, transactions a month.
+local function planned(policy, options)
+  return core.main(function()
+    local store <close> = assert(synod.open "memory:")
+    local given = { name = "idle", store = store }
+    for name, value in pairs(options or {}) do given[name] = value end
+    local notes, ok, err = plan.collect(function() require("synod." .. policy).new(given) end)
+    assert(ok, err)
+    return plan.of(notes[1])
+  end)
+end
+
+--- "bare candidate" or "hinted candidate" -> transactions a month of one, by what all of that kind have done.
+local function months(said)
+  local requests, seconds, found = {}, {}, {}
+  for how, kind, n, s in said:gmatch "measured (%l+) (%l+) (%d+) ([%d.]+)" do
+    local key = how .. " " .. kind
+    requests[key], seconds[key] = (requests[key] or 0) + tonumber(n), (seconds[key] or 0) + tonumber(s)
+  end
+  for key, n in pairs(requests) do found[key] = n / seconds[key] * MONTH_S end
+  return found
+end
+
+--- All wait at once, each for a holder of its own kind.
+local function wait_all()
+  local url = azurite.connection_string()
+  return witness.run(function(w)
+    local script = w:script("idle.lua", IDLE)
+    local function start(how, kind, name, warm, ...)
+      local args = { "run", "--store", url, ... }
+      w:start(table.move({ script, how, kind, name, warm, SECONDS, POLL_MAX_S }, 1, 7, #args + 1, args))
+    end
+    local name = azurite.fresh "idle"
+    start("bare", "leader", name, WARM_S + 1)
+    start("bare", "holder", name, WARM_S + 1)
+    start("hinted", "leader", name .. "h", WARM_S + 1, "--hints", HINTS)
+    start("hinted", "holder", name .. "h", WARM_S + 1, "--hints", HINTS)
+    core.sleep(1)
+    for i = 1, COPIES do
+      for _, kind in ipairs { "candidate", "waiter" } do
+        start("bare", kind, name, WARM_S)
+        start("hinted", kind, name .. "h", WARM_S, "--hints", HINTS)
+      end
+      start("bare", "consumer", name .. i, WARM_S)
+      start("hinted", "queue", name .. "h" .. i, WARM_S, "-n", 2)
+    end
+    local stop = core.now() + SECONDS + 30
+    repeat
+      core.sleep(0.1)
+      local _, said = w:output():gsub("measured %l+ %l+ %d+", "")
+    until said == ALL or core.now() > stop
+    return months(w:output())
+  end)
+end
+
+describe("waiting for nothing to happen, on a storage server", function()
+  local found
+
+  lazy_setup(function() found = wait_all() end)
+
+  for kind, policy in pairs { candidate = "election", waiter = "mutex", consumer = "workqueue" } do
+    it("costs a " .. kind .. " with hints what is promised", function()
+      local month = found["hinted " .. kind]
+      witness.tell("with hints a %s: %.0f transactions a month (explain: %d)", kind, month,
+        planned(policy).hinted)
+      -- a look may come at the very beginning, and one at the end
+      assert.is_true(month < CHEAP + (SECONDS < 60 and MONTH_S / SECONDS or 0), month)
+    end)
+
+    it("costs a " .. kind .. " without hints what explain says", function()
+      local polls = kind == "consumer" and { poll_min = POLL_MAX_S / 50, poll_max = POLL_MAX_S } or nil
+      local said, month = planned(policy, polls).waiter, found["bare " .. kind]
+      witness.tell("without hints a %s: %.0f transactions a month (explain: %d)", kind, month, said)
+      assert.is_true(math.abs(month - said) <= said * TOLERANCE, ("%.0f, not %d"):format(month, said))
+    end)
+  end
+
+  for kind, policy in pairs { leader = "election", holder = "mutex" } do
+    it("costs a " .. kind .. " what explain says", function()
+      local said, month = planned(policy).holder, found["bare " .. kind]
+      witness.tell("a %s: %.0f transactions a month (explain: %d)", kind, month, said)
+      assert.is_true(math.abs(month - said) <= MONTH_S / SECONDS, month)
+    end)
+  end
+end)
