@@ -408,6 +408,31 @@ describe("a transfer", function()
   end)
 end)
 
+describe("who leads", function()
+  local fleet = require "spec.support.fleet"
+
+  it("is nobody while somebody has the lease and has not written its fence yet", function()
+    fleet.run(function(store)
+      local blob = store:container "locks":blob "election/x"
+      local watcher = election.new { name = "x", store = store, instance = { id = "watcher" } }
+      assert(store:container "locks":create())
+      assert(blob:put "")
+      local taken = assert(blob:lease { duration = 60 })
+      assert.is_nil((watcher:leader()))
+      assert(taken:release())
+      local term = assert(election.new { name = "x", store = store, instance = { id = "a" } }:campaign())
+      assert.equal("a", watcher:leader().id)
+      assert(term:resign())
+      assert.is_nil((watcher:leader()))
+      taken = assert(blob:lease { duration = 60 })
+      assert.is_nil((watcher:leader()), "the metadata are those of a term that is over")
+      assert(taken:release())
+      local next_term <close> = assert(election.new { name = "x", store = store, instance = { id = "b" } }:campaign())
+      assert.equal("b", watcher:leader().id)
+    end)
+  end)
+end)
+
 describe("elections in drawn worlds", function()
   local KINDS = { "lost-request", "lost-response", "error-after-apply", "throttle", "delay" }
 

@@ -271,12 +271,14 @@ end
 
 ---------------------------------------------------------------- who leads
 
---- Asks the store. Nil without an err: nobody leads.
+--- Asks the store. Nil without an err: nobody leads. Who has just taken the lease does not lead before its fence is
+--- written: until then the metadata are those of the last one, whose term was seen to be over.
 ---@return synod.Leader|nil, synod.Error? err
 local function ask(self, timeout)
   local held, mark = self.seat:look(timeout)
   if held == nil then return nil, mark end
-  if not held then return nil end
+  if not held then self.over = mark.fence end
+  if not held or not mark.holder or mark.fence == self.over then return nil end
   return { id = mark.holder, term = mark.fence, since = mark.since, host = mark.host }
 end
 
