@@ -211,7 +211,7 @@ local function mend(self, call)
   end
 end
 
---- Whether the emulator has done something to the blob that is not in its answer: blocks that were sent in vain pass for a
+--- Whether the emulator has done to the blob what is not in its answer: blocks that were sent in vain pass for a
 --- blob there, and a copy leaves a lease broken or expired that a write should make available.
 local function has_parted(self, call)
   if call.method == "write" then return state(self, call):find "^BlobNotFound" ~= nil end
