@@ -2,6 +2,7 @@
 
 local core = require "synod.core"
 local partition = require "synod.partition"
+local plan = require "synod.plan"
 local rivals = require "spec.support.rivals"
 local synod = require "synod"
 
@@ -104,8 +105,10 @@ describe("a partition", function()
           moved = moved + 1
           local source = text:match("^leaving (%a)")
           local expected = ttl == 15 and "leaving X arriving c stop X left X start c"
-            or "leaving X stop X left X start c"
-          text = text:gsub("start c left " .. source, "left " .. source .. " start c")
+            or "leaving X stop X left X arriving c start c"
+          for _, step in ipairs { "start c", "arriving c" } do -- how two instances come to tell has no order
+            text = text:gsub(step .. " left " .. source, "left " .. source .. " " .. step)
+          end
           assert.equal(expected:gsub("X", source), text, item)
         end
         assert.equal(#third.p:items(), moved)
@@ -232,6 +235,102 @@ describe("a partition", function()
       assert.is_false(ok)
       assert.equal("broken", err)
       assert.equal(calls, ended)
+    end)
+  end)
+
+  it("has what the dead leave run by the others though they still have a share", function()
+    for _, ttl in ipairs { 15, 3 } do
+      local deaf = {}
+      for i = 60, 900 do deaf[#deaf + 1] = { kind = "lost-request", ordinal = i } end
+      rivals.run({ "a", "b", "c" }, function(a, b, c)
+        local log, more = new_log(), { ttl = ttl, member_ttl = 600 }
+        local second = life(b, log, ITEMS, more)
+        while #second.p:items() < 7 do synod.sleep(0.1) end
+        while #second.p:items() > 0 do synod.sleep(0.1) end
+        local first, third = life(a, log, ITEMS, more), life(c, log, ITEMS, more)
+        local from = synod.now()
+        while #first.p:items() + #third.p:items() < 7 do synod.sleep(0.1) end
+        assert.is_true(synod.now() - from < ttl * 2, synod.now() - from .. " for a ttl of " .. ttl)
+        synod.sleep(2 * ttl)
+        assert.equal("0 3 4", counts(first, second, third))
+        assert.equal(1, log.most)
+        stop(first, third)
+        second.task:cancel()
+      end, { faults = { b = deaf } })
+    end
+  end)
+
+  it("asks for nothing more when it retires, and waits for its hooks before it gives back", function()
+    rivals.run({ "a", "b" }, function(a, b)
+      local log, leaving = new_log(), {}
+      local first = life(a, log, ITEMS, { on_leaving = function(item)
+        local _ <close> = setmetatable({}, { __close = function()
+          synod.sleep(0.9) -- who does not end is told again each second
+          leaving[item] = nil
+        end })
+        leaving[item] = true
+        synod.sleep(1000)
+      end })
+      synod.sleep(5)
+      local second = life(b, log, ITEMS)
+      synod.sleep(5)
+      assert.is_not_nil(next(leaving))
+      local began = synod.now()
+      assert.is_true(second.p:retire())
+      assert.is_true(second.task:join())
+      assert.is_true(synod.now() - began < 5, "it does not wait for what it has asked for")
+      local third = life(b, log, ITEMS, { on_arriving = function(item) assert.is_nil(leaving[item]) end })
+      synod.sleep(5)
+      assert.is_nil((first.p:retire { timeout = 20 }))
+      assert.is_true(first.task:join())
+      assert.same({}, leaving)
+      synod.sleep(30)
+      assert.equal("7", counts(third))
+      stop(third)
+    end)
+  end)
+
+  it("ends with what a hook raises, and with what the store refuses for good", function()
+    for _, hook in ipairs { "on_leaving", "on_arriving", "on_left" } do
+      rivals.run({ "a", "b" }, function(a, b)
+        local log = new_log()
+        local breaks, at_target = { [hook] = function() error("broken", 0) end }, hook == "on_arriving"
+        local first = life(a, log, ITEMS, not at_target and breaks or {})
+        synod.sleep(5)
+        local second = life(b, log, ITEMS, at_target and breaks or {})
+        local broken, sound = first, second
+        if at_target then broken, sound = second, first end
+        assert.same({ nil, "broken" }, { broken.task:join(60) }, hook)
+        synod.sleep(60)
+        assert.equal("7", counts(sound))
+        assert.equal(1, log.most)
+        stop(sound)
+      end)
+    end
+    rivals.run({ "a" }, function(a)
+      local log, items = new_log(), { "x", "y" }
+      local one = life(a, log, function() return items end)
+      synod.sleep(5)
+      items = { "y" }
+      synod.sleep(5)
+      assert(a.store:container("locks"):blob("partition/shards/x"):set_metadata { synod_v = "1", synod_fence = "7" })
+      items = { "x", "y" }
+      local ran, err = one.task:join(5)
+      assert.is_nil(ran)
+      assert.equal("FenceRegressed", err.code)
+      assert.equal(0, running(log))
+    end)
+  end)
+
+  it("says to synod explain what it is made with", function()
+    rivals.run({ "a" }, function(a)
+      local notes = plan.collect(function()
+        partition.new { name = "shards", store = a.store, instance = a.who, ttl = 20, renew = 5 }
+      end)
+      assert.equal("partition", notes[1].policy)
+      assert.equal(20, notes[1].ttl)
+      assert.equal(5, notes[1].renew)
+      assert.equal("membership", notes[2].policy)
     end)
   end)
 

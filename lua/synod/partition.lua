@@ -5,36 +5,44 @@
 --     while true do ... synod.sleep(1) end       -- stopped before anybody else could run it
 --   end)
 --
--- Each instance looks at who lives and who runs what, and does its own part: it takes items that are free, up to its
--- share; with fewer than its share it asks the one who has most for one of his. Nobody takes what another runs: who has
--- too many hands over, when and because he was asked. docs/reference/partition.md is the manual, job.lua one item.
+-- Each instance looks at who lives and who runs what (shares.lua), and does its own part: it takes items that are free,
+-- up to its share; with fewer than its share it asks the one who has most for one of his. Nobody takes what another
+-- runs: who has too many hands over, when and because he was asked. docs/reference/partition.md is the manual, job.lua
+-- one item.
 
 local core = require "synod.core"
 local job = require "synod.job"
 local membership = require "synod.membership"
 local options = require "synod.options"
+local plan = require "synod.plan"
 local seat = require "synod.seat"
+local shares = require "synod.shares"
+local task = require "synod.task"
 local transfer = require "synod.transfer"
 
 local partition = {}
 
-local ITEMS_MAX = 1000
-local MEMBER_TTL_S = 15
+local MEMBER_TTL_MAX_S = 15
 local ANSWER_S = 10
+local RETIRE_S = 60
+local STOP_S = 8 -- of the 10 that handlers of a controlled stop have
+local AGAIN_S = 1
 local LOOKS = 15 -- in the time of a lease, where nothing tells of changes
-local LIST = "list the blobs" -- what the err of a page that failed says was attempted
+local LOOK_REQUESTS = 2
+local WATCH_S = 60
 
 ---@class synod.Partition.Options: synod.Seat.Options
----@field member_ttl? number  seconds after which an instance that says nothing is taken for dead (15)
----@field answer? number      seconds that who asked for an item has to get ready for it (10)
+---@field member_ttl? number    seconds after which an instance that says nothing has no share (ttl, at most 15)
+---@field answer? number        seconds that who asked for an item has to get ready for it (10)
+---@field stop_timeout? number  seconds that it has at a controlled stop to give everything away (8)
 ---@field on_leaving? fun(item: string, share: synod.Share)  here, first: go read-only
 ---@field on_arriving? fun(item: string)                     at the target, second: get ready
 ---@field on_left? fun(item: string)                         here, last: it has stopped and is another's
 ---@field on_kept? fun(item: string, share: synod.Share)     here: nobody came for it, all is as before
 
 local NEW = seat.kinds {
-  member_ttl = "positive", answer = "positive", on_leaving = "callable", on_arriving = "callable",
-  on_left = "callable", on_kept = "callable",
+  member_ttl = "positive", answer = "positive", stop_timeout = "seconds", on_leaving = "callable",
+  on_arriving = "callable", on_left = "callable", on_kept = "callable",
 }
 local WAIT = { timeout = "seconds" }
 
@@ -52,10 +60,19 @@ function partition.new(given)
     problem = "this instance has no name: run it with -n N, or name it with --instance ID"
   end
   if problem then options.refuse("partition.new: %s", problem) end
-  o.purpose = o.purpose or "partition"
+  o.purpose, o.answer, o.stop_timeout = o.purpose or "partition", o.answer or ANSWER_S, o.stop_timeout or STOP_S
+  local every = o.ttl / LOOKS
+  local look = every / LOOK_REQUESTS
+  plan.note { policy = "partition", name = o.name, ttl = o.ttl, renew = o.timing.renew, look = look, idle = look }
+  local members = membership.new {
+    name = "partition-" .. o.name, ttl = o.member_ttl or math.min(o.ttl, MEMBER_TTL_MAX_S), store = o.store,
+    instance = o.instance,
+  }
+  local name, container = "partition/" .. o.name .. "/", o.store:container(o.container)
   return setmetatable({
-    options = o, name = "partition/" .. o.name .. "/", container = o.store:container(o.container),
-    owners = {}, jobs = {}, arriving = {}, wake = core.event(),
+    options = o, name = name, container = container, members = members, every = every, owners = {}, jobs = {},
+    wake = core.event(),
+    shares = shares.new { container = container, prefix = name, me = o.me, members = members, look = every },
   }, Partition)
 end
 
@@ -71,82 +88,22 @@ local function owner_of(self, item)
   return owner
 end
 
----------------------------------------------------------------- what is there
-
-local function read_items(items)
-  local list, set = type(items) == "function" and items() or items, {}
-  if type(list) ~= "table" or #list > ITEMS_MAX then
-    error(("partition:run: a list of at most %d items expected"):format(ITEMS_MAX), 0)
-  end
-  for _, item in ipairs(list) do set[tostring(item)] = true end
-  return set
-end
-
---- Who holds what, as far as a list shows; raises what the store refuses.
-local function read_holders(self, set)
-  local held = {}
-  for blob in self.container:list { prefix = self.name, metadata = true } do
-    local item = blob.name:sub(#self.name + 1)
-    if set[item] then
-      local taken, mark = owner_of(self, item).seat.sight:look(blob)
-      if taken ~= false then held[item] = mark end
-    end
-  end
-  return held
-end
-
----@return table<string, synod.Mark>|nil held, synod.Error? err
-local function holders(self, set)
-  local ok, held = pcall(read_holders, self, set)
-  if ok then return held end
-  if type(held) ~= "table" or held.operation ~= LIST then error(held, 0) end
-  if held.code == "ContainerNotFound" then return {} end
-  return nil, held
-end
-
-local function sorted(set)
-  local list = {}
-  for name in next, set do list[#list + 1] = name end
-  table.sort(list)
-  return list
-end
-
----@class synod.Partition.View
----@field items table<string, true>
----@field held table<string, synod.Mark>
----@field members table<string, table>  id -> info
----@field count table<string, integer>  how many an instance runs
----@field asked table<string, string>    item -> who has asked for it
----@field low integer
----@field high integer
-
---- One look at everything. Those who retire have no share.
----@return synod.Partition.View|nil, synod.Error? err
-local function look(self, items)
-  local members, err = self.members:members()
-  if not members then return nil, err end
-  local view = { items = read_items(items), members = {}, count = {}, asked = {} }
-  local active, total = 0, 0
-  for _, member in ipairs(members) do
-    local info = member.info or {}
-    view.members[member.id], view.count[member.id] = info, 0
-    if not info.retiring then active = active + 1 end
-    if info.asks and member.id ~= self.options.me then view.asked[info.asks] = member.id end
-  end
-  view.held, err = holders(self, view.items)
-  if not view.held then return nil, err end
-  for _ in next, view.items do total = total + 1 end
-  for _, mark in next, view.held do
-    if view.count[mark.holder] then view.count[mark.holder] = view.count[mark.holder] + 1 end
-  end
-  view.low, view.high = total // math.max(1, active), -(-total // math.max(1, active))
-  return view
-end
-
 local function mine(self)
   local count = 0
   for _ in next, self.jobs do count = count + 1 end
   return count
+end
+
+--- A failure ends the run: the first is the one that is told.
+local function fail(self, err)
+  self.failed = self.failed or { err }
+  self.wake:set()
+end
+
+--- What the store refuses for good ends the run too; what may come right is tried again at the next look.
+local function refused(self, err)
+  local passing = err.retryable or err.code == "LeaseAlreadyPresent" or err.code == "LeaseLost"
+  if not passing then self.refusal = self.refusal or err end
 end
 
 ---------------------------------------------------------------- taking
@@ -161,99 +118,104 @@ local function begin(self, item, held)
       self.wake:set()
     end })
     local err = share:run(self.fn)
-    if err ~= nil then self.failed = self.failed or { err } end
+    if err ~= nil then fail(self, err) end
   end)
 end
 
---- Whether a try may find it free. Of a record only a try can find out that it is dead. What another has asked for is
---- his: it is given back for him.
-local function may_be_free(self, view, item)
-  local mark = view.held[item]
-  if self.jobs[item] or self.arriving[item] or view.asked[item] then return false end
-  return not mark or mark.kind == "record" and (not view.members[mark.holder] or mark.holder == self.options.me)
-end
-
---- Takes what is free, in an order of our own, up to our share. False: nothing is free.
+--- Takes what is free, up to our share, and one beyond that of what nobody takes. False: nothing is free.
 local function take_free(self, view)
-  local list = {}
-  for _, item in ipairs(sorted(view.items)) do
-    if may_be_free(self, view, item) then
-      table.insert(list, math.floor(core.random() * (#list + 1)) + 1, item)
+  local list, overdue = view:free()
+  local any = false
+  for i, item in ipairs(list) do
+    if not self.jobs[item] and self.asking ~= item and not self.retiring then
+      any = true
+      local beyond = mine(self) >= view.high
+      if beyond and i > overdue then break end
+      local held, err = owner_of(self, item).seat:try()
+      if held then
+        begin(self, item, held)
+        if beyond then break end
+      else
+        refused(self, err)
+      end
     end
   end
-  for _, item in ipairs(list) do
-    if mine(self) >= view.high then break end
-    local held = owner_of(self, item).seat:try()
-    if held then begin(self, item, held) end
-  end
-  return #list > 0
+  return any
 end
 
 --- Tells the others what we want: an item that we ask for, and whether we are going.
-local function say(self, item)
-  if self.said.asks == item and self.said.retiring == self.retiring then return end
-  self.said = { asks = item, retiring = self.retiring }
+local function say(self)
+  local said = self.said
+  if said.asks == self.asking and said.retiring == self.retiring then return end
+  self.said = { asks = self.asking, retiring = self.retiring }
   self.members:update(self.said)
 end
 
---- Whom to ask: one who is going, else who has most, and two more than we.
-local function donor(self, view)
-  local best, most
-  for _, id in ipairs(sorted(view.count)) do
-    local count = view.count[id]
-    local going = view.members[id].retiring
-    local enough = id ~= self.options.me and count > 0
-      and (going and mine(self) < view.high or count >= mine(self) + 2 and mine(self) < view.low)
-    local weight = count + (going and ITEMS_MAX or 0)
-    if enough and (not most or weight > most) then best, most = id, weight end
-  end
-  return best
+--- One end of a hand-over, in a task of its own. What a hook of the script raises ends the run.
+local function move(self, fn, done)
+  local mover
+  mover = core.spawn(function()
+    local _ <close> = setmetatable({}, { __close = function()
+      self.movers[mover] = nil
+      done()
+      self.wake:set()
+    end })
+    local ok, err = pcall(fn)
+    local is_cancel = type(err) == "table" and err.code == "Cancelled" and (self.finishing or self.retiring)
+    if not ok and not is_cancel then fail(self, err) end
+  end)
+  self.movers[mover] = true
+  return mover
+end
+
+--- Gets ready under the lease, where nobody has asked us to before. False: it was lost meanwhile.
+local function prepare_under(held, prepare)
+  local ok, err = pcall(held.guard, held, prepare)
+  if ok then return true end
+  local lost = not held:held()
+  held:release()
+  if not lost then error(err, 0) end
+  return false
 end
 
 --- Waits for an item that we have asked for, and gets ready when it is to come.
-local function await(self, item)
-  self.arriving[item] = core.spawn(function()
-    local _ <close> = setmetatable({}, { __close = function()
-      self.arriving[item] = nil
-      self.wake:set()
-    end })
-    local prepare = self.options.on_arriving
-    local held = transfer.wait(owner_of(self, item), self.options.answer * 2, prepare and function() prepare(item) end)
-    if held then begin(self, item, held) end
-  end)
+local function receive(self, item)
+  local ready = self.options.on_arriving == nil
+  local function prepare()
+    if not ready then self.options.on_arriving(item) end
+    ready = true
+  end
+  local held, err = transfer.wait(owner_of(self, item), self.options.answer * 2, prepare)
+  if not held then return refused(self, err) end
+  if ready or prepare_under(held, prepare) then begin(self, item, held) end -- it was given back for us, or free
 end
 
 local function ask(self, view)
-  local asked = next(self.arriving)
-  if asked then return say(self, asked) end
-  local from = donor(self, view)
-  if not from then return say(self, nil) end
-  local list = {}
-  for item, mark in next, view.held do
-    if mark.holder == from then list[#list + 1] = item end
-  end
-  table.sort(list)
-  local item = list[math.floor(core.random() * #list) + 1]
-  await(self, item)
-  say(self, item)
+  local item = not self.asking and view:wanted(mine(self))
+  if not item then return end
+  self.asking = item
+  self.receiver = move(self, function() receive(self, item) end, function() self.asking, self.receiver = nil, nil end)
+end
+
+--- Who retires takes nothing more.
+local function stop_asking(self)
+  local receiver = self.receiver
+  self.receiver = nil
+  if receiver then receiver:cancel "this instance retires" end
 end
 
 ---------------------------------------------------------------- giving
 
 --- Hands over what we were asked for, as long as we have two more than who asks, or are going.
 local function give(self, view)
-  for _, id in ipairs(sorted(view.members)) do
+  for _, id in ipairs(shares.sorted(view.members)) do
     local share = self.jobs[view.members[id].asks]
     local spare = mine(self) - self.giving
-    if share and id ~= self.options.me and not share.going
+    if share and id ~= self.options.me and not share.going and not share.stop:is_set()
       and (self.retiring or spare >= (view.count[id] or 0) + 2) then
       share.going, self.giving = true, self.giving + 1
-      core.spawn(function()
-        local _ <close> = setmetatable({}, { __close = function()
-          share.going, self.giving = nil, self.giving - 1
-          self.wake:set()
-        end })
-        share:give(id, self.options, self.options.answer)
+      move(self, function() share:give(id, self.options, self.options.answer) end, function()
+        share.going, self.giving = nil, self.giving - 1
       end)
     end
   end
@@ -261,114 +223,134 @@ end
 
 --- Gives back what is no item any more, and, when nobody is left to take it, what a leaving instance has.
 local function drop(self, view)
-  local alone = self.retiring
-  for id, info in next, view.members do
-    if id ~= self.options.me and not info.retiring then alone = false end
-  end
+  local alone = self.retiring and view:is_alone()
   for item, share in next, self.jobs do
-    if (alone or not view.items[item]) and not share.stop:is_set() then
-      share.stop:set(core.new_error { code = "Cancelled", message = "it is no item of this instance any more" })
-    end
+    if alone or not view.items[item] then share:halt "it is no item of this instance any more" end
   end
 end
 
 ---------------------------------------------------------------- running
 
 local function turn(self, items)
-  if self.members:lost() then self.members:join { info = self.said } end
-  local view = look(self, items)
-  if not view then return end -- the leases go on by themselves; it is looked at again
+  if self.members:lost() and not self.members:join { info = self.said } then return end
+  local view, err = self.shares:look(items)
+  if not view then return refused(self, err) end -- the leases go on by themselves; it is looked at again
   drop(self, view)
-  if not self.retiring then
-    local free = take_free(self, view)
-    if not free then ask(self, view) end
+  if self.retiring then
+    stop_asking(self)
+  elseif not take_free(self, view) then
+    ask(self, view)
   end
-  if self.retiring then say(self, nil) end
+  if not self.members:lost() then say(self) end
   give(self, view)
 end
 
 --- Wakes the loop where the store tells of a change.
 local function watch(self)
-  local o, place = self.options, { container = self.options.container, prefix = self.name }
-  return core.spawn(function()
-    local mark = o.store:mark(place)
-    while mark do
-      place.since, place.timeout = mark, 60
-      local _, _, now = o.store:changed(place)
-      mark = now
-      self.wake:set()
+  local store, place = self.options.store, { container = self.options.container, prefix = self.name }
+  local mark = store:mark(place)
+  while mark do
+    place.since, place.timeout = mark, WATCH_S
+    local _, _, now = store:changed(place)
+    mark = now
+    self.wake:set()
+  end
+end
+
+--- Waits for all of them; who is to be cancelled is told at once, and again each second.
+---@return any  a cancel of the caller, which is kept for later
+local function end_tasks(tasks, cancel)
+  local cancelled
+  for _, one in ipairs(cancel and tasks or {}) do one:cancel() end
+  for _, one in ipairs(tasks) do
+    while not one:ended() do
+      local ok, why = pcall(one.join, one, AGAIN_S)
+      if not ok then cancelled = why end
+      if cancel and not one:ended() then one:cancel() end
     end
-  end)
+  end
+  return cancelled
 end
 
 --- Stops everything that runs here, at once, and leaves.
-local function finish(self, tasks)
-  for _, task in ipairs(tasks) do task:cancel() end
-  for _, task in next, self.arriving do task:cancel() end
-  local ending = {}
-  for _, share in next, self.jobs do ending[#ending + 1] = seat.ending(share.task) end
-  for _, task in ipairs(tasks) do ending[#ending + 1] = seat.ending(task) end
-  for _, share in next, self.jobs do share.task:cancel() end
-  for _, one in ipairs(ending) do getmetatable(one).__close(one) end
+local function finish(self, watchers, err)
+  self.finishing = true
+  for mover in next, self.movers do watchers[#watchers + 1] = mover end
+  local cancelled, runners = end_tasks(watchers, true), {}
+  for _, share in next, self.jobs do
+    share:halt "this instance has stopped to run its share"
+    runners[#runners + 1] = share.task
+  end
+  cancelled = end_tasks(runners) or cancelled
   self.members:leave()
-  self.members, self.fn = nil, nil
+  self.fn = nil
+  self.gone:set(true)
+  if cancelled ~= nil and err == nil then error(cancelled, 0) end
 end
 
---- Runs fn(item, share) for each item that is this instance's, under the item's guard, until this instance retires or
---- the task is cancelled.
+local function is_over(self)
+  local empty = next(self.jobs) == nil and next(self.movers) == nil
+  return self.failed or self.refusal or self.retiring and empty
+end
+
+--- Runs fn(item, share) for each item that is this instance's, under the item's guard, until this instance retires, is
+--- stopped in a controlled way, or the task is cancelled.
 ---@param items string[]|fun(): string[]  names; a function is called at each look
 ---@param fn fun(item: string, share: synod.Share)  one that returns is called again
----@return true|nil, synod.Error? err  true: it has retired; what the store refused at the beginning. An error in fn is
----  raised, when everything else that runs here has ended
+---@return true|nil, synod.Error? err  true: it has retired; what the store refuses for good. An error in fn, or in a
+---  hook, is raised, when everything else that runs here has ended
 function Partition:run(items, fn)
   if type(items) ~= "table" and type(items) ~= "function" then
     options.refuse("partition:run: a list of items or a function expected, got %s", type(items))
   end
   if type(fn) ~= "function" then options.refuse("partition:run: a function expected, got %s", type(fn)) end
-  if self.members then options.refuse("partition:run: it runs already") end
-  local o = self.options
-  local members = membership.new {
-    name = "partition-" .. o.name, ttl = o.member_ttl or MEMBER_TTL_S, store = o.store, instance = o.instance,
-  }
-  self.said, self.giving, self.failed, self.retiring, o.answer = {}, 0, nil, nil, o.answer or ANSWER_S
-  local joined, err = members:join { info = self.said }
+  if self.fn then options.refuse("partition:run: it runs already") end
+  if not self.stops then
+    self.stops = true
+    task.on("stopping", function() self:retire { timeout = self.options.stop_timeout } end)
+  end
+  self.said, self.giving, self.movers, self.asking = {}, 0, {}, nil
+  self.failed, self.refusal, self.retiring, self.finishing = nil, nil, nil, nil
+  self.fn, self.gone = fn, core.event()
+  local watchers = {}
+  local _ <close> = setmetatable({}, { __close = function(_, err) finish(self, watchers, err) end })
+  local joined, err = self.members:join { info = self.said }
   if not joined then return nil, err end
-  self.members, self.fn, self.gone = members, fn, core.event()
-  local tasks = { members:watch(function() self.wake:set() end), watch(self) }
-  local _ <close> = setmetatable({}, { __close = function() finish(self, tasks) end })
-  while not self.failed and not (self.retiring and next(self.jobs) == nil) do
+  watchers[1] = self.members:watch(function() self.wake:set() end)
+  watchers[2] = core.spawn(watch, self)
+  while not is_over(self) do
     self.wake:clear()
     turn(self, items)
-    self.wake:wait(o.ttl / LOOKS)
+    if not is_over(self) then self.wake:wait(self.every) end
   end
-  self.gone:set(true)
   if self.failed then error(self.failed[1], 0) end
+  if self.refusal then return nil, self.refusal end
   return true
 end
 
 --- Gives everything away, to those who then ask for it, and ends the run. What nobody has come for when the time is
---- over is stopped and given back.
+--- over is stopped and given back. A controlled stop does the same.
 ---@param given? { timeout?: number }  seconds (60)
 ---@return true|nil, synod.Error? err  Timeout: not everything was handed over
 function Partition:retire(given)
   given = options.read("partition:retire", given, WAIT)
-  if not self.members then return true end
+  if not self.fn then return true end
+  local timeout = given.timeout or RETIRE_S
   self.retiring = true
   self.wake:set()
-  if self.gone:wait(given.timeout or 60) then return true end
-  for _, share in next, self.jobs do
-    share.stop:set(core.new_error { code = "Cancelled", message = "it retires" })
-  end
+  if self.gone:wait(timeout) then return true end
+  local left = mine(self)
+  for _, share in next, self.jobs do share:halt "it retires" end
   return nil, core.new_error {
     code = "Timeout", operation = "retire from", target = ("the partition '%s'"):format(self.options.name),
-    message = ("nobody had come for %d items when %g s had passed"):format(mine(self), given.timeout or 60),
+    message = ("nobody had come for %d items when %g s had passed"):format(left, timeout),
   }
 end
 
 --- What runs here.
 ---@return string[]  items, in order
 function Partition:items()
-  return sorted(self.jobs)
+  return shares.sorted(self.jobs)
 end
 
 return partition
