@@ -191,6 +191,16 @@ describe("hints across machines", function()
     end)
   end)
 
+  it("pass over what is no address", function()
+    core.main(function()
+      local hint <close> = hints.on(store, "locks/mutex/x")
+      for _, where in ipairs { "nonsense", "a b:1", "a:99999", "" } do
+        hint:toward(where)
+        assert.same({}, hint.links)
+      end
+    end)
+  end)
+
   it("are told by an instance that listens, without holding the run", function()
     core.main(function()
       hints.configure("127.0.0.1:0")

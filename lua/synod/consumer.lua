@@ -5,10 +5,10 @@
 -- message that was got has a task that keeps it and waits for its handler, of which `concurrency` run at once.
 
 local backoff = require "synod.backoff"
+local bell = require "synod.bell"
 local core = require "synod.core"
 local delivery = require "synod.delivery"
 local envelope = require "synod.envelope"
-local hints = require "synod.hints"
 local log = require "synod.log"
 
 local consumer = {}
@@ -21,8 +21,7 @@ local RATE_STEP_S, RATE_STEPS = 5, 12 -- the last minute
 ---@field name string
 ---@field queue synod.Queue
 ---@field poison synod.Queue
----@field place string  the queue's name among the hints
----@field hint? synod.Hint  while it consumes: told of pushes
+---@field pusher? synod.Pusher  once something was pushed, over a store that tells of no change
 ---@field put_poison fun(self, text: string): synod.Message|nil, synod.Refusal
 
 ---@class synod.Consumer
@@ -295,10 +294,15 @@ end
 
 local function watch(self, lane)
   local o = self.options
-  local hint <close> = hints.on(o.store, lane.place)
-  lane.hint = hint
+  local hint <close> = bell.hint(o.store, lane.name)
+  local ear <close> = bell.listen(o.store, lane.name, hint)
+  local function look()
+    local found, err = fetch(self, lane)
+    if ear and not err then ear:looked(found == true) end
+    return found, err
+  end
   while not self.draining and not self.failure do
-    backoff.poll(function() return fetch(self, lane) end, {
+    backoff.poll(look, {
       store = o.store, container = lane.name, min = o.poll_min, max = o.poll_max, recheck = o.recheck, hint = hint,
     })
   end

@@ -2,6 +2,7 @@
 --
 --   local hint = hints.on(store, "locks/election/boss")       the one who waits
 --   hint:toward(address_of_the_holder)                        as its metadata say (synod_hints), or nil
+--   hint:toward { address, address }                          or those of several, all of whom are to be heard
 --   hint:wait(hint:standing() and 30 or 1)                    true: look now
 --
 --   local holding <close> = hints.holding(store, "locks/election/boss")     the one who holds; closed: it resigned
@@ -12,17 +13,17 @@
 -- stands, the end of the holding will be told, and the store need be looked at only now and then; when the connection
 -- ends the hint no longer stands, and it is time to look. A hint is never trusted: it moves the next look, no more.
 --
--- docs/reference/hints.md is the manual, board.lua the other side.
+-- docs/reference/hints.md is the manual; link.lua is a connection from the side of who asks, board.lua the other side,
+-- bell.lua how those who push to a queue are found.
 
 local core = require "synod.core"
 local generation = require "synod.generation"
+local links = require "synod.link"
 
 local hints = {}
 
 local TRY_AGAIN_S = 10    -- an address that could not be reached is not tried again for so long
 local CONNECT_S = 3
-local LINES_MAX = 20000   -- to be sent on one connection
-local LINE_MAX = 4096     -- bytes
 local LINKS_MAX = 64      -- connections to holders
 
 local address   -- where this instance listens: as the command line says
@@ -31,98 +32,6 @@ local state     -- of the run that is going on: links, own board
 --- What is the same for every instance that means this place in this store.
 local function key_of(store, name)
   return (generation.part(store:name() .. "/" .. name):gsub("%s", "+"))
-end
-
----------------------------------------------------------------- a connection, from the side of who asks
-
----@class synod.hints.Link
----@field handles table<string, table<synod.Hint, boolean>>  by key
----@field standing table<string, boolean>
----@field lines string[]  still to be sent
----@field up boolean
-local Link = {}
-Link.__index = Link
-
-local function new_link()
-  return setmetatable({ handles = {}, standing = {}, lines = {}, more = core.event(), up = true }, Link)
-end
-
-function Link:say(word, key)
-  if not self.up then return end
-  if #self.lines >= LINES_MAX then return self:fall() end
-  self.lines[#self.lines + 1] = ("%s %s\n"):format(word, key)
-  self.more:set()
-end
-
---- It is over: whoever relied on it looks now.
-function Link:fall()
-  if not self.up then return end
-  self.up, self.standing, self.lines = false, {}, {}
-  self.more:set()
-  if self.conn then self.conn:close() end
-  for _, handles in next, self.handles do
-    for hint in next, handles do hint.told:set() end
-  end
-  self.handles = {}
-end
-
-function Link:hear(line)
-  local word, key, how = line:match("^(%l+) (%S+) ?(%l*)$")
-  if word == "look" then
-    self.standing[key] = how == "standing" or nil
-    for hint in next, self.handles[key] or {} do hint.told:set() end
-  elseif word == "standing" or word == "free" then
-    self.standing[key] = word == "standing" or nil
-  end
-end
-
-function Link:watch(hint)
-  local handles = self.handles[hint.key]
-  if not handles then
-    handles = {}
-    self.handles[hint.key] = handles
-    self:say("watch", hint.key)
-  end
-  handles[hint] = true
-end
-
-function Link:unwatch(hint)
-  local handles = self.handles[hint.key]
-  if not (handles and handles[hint]) then return end
-  handles[hint] = nil
-  if next(handles) then return end
-  self.handles[hint.key], self.standing[hint.key] = nil, nil
-  self:say("unwatch", hint.key)
-  if self.address and next(self.handles) == nil then self:fall() end -- nobody needs it any more
-end
-
-local function send_all(link, conn)
-  while link.up do
-    local lines = link.lines
-    link.lines = {}
-    link.more:clear()
-    if #lines == 0 then
-      link.more:wait()
-    elseif not conn:write(table.concat(lines)) then
-      return
-    end
-  end
-end
-
---- A link lives in two tasks of its own, which hold nobody: it ends with the run.
-local function live(link, connect)
-  local _ <close> = setmetatable({}, { __close = function() link:fall() end })
-  local conn <close> = connect()
-  if not conn then
-    state.tried[link.address] = core.now()
-    return
-  end
-  link.conn = conn
-  core.spawn_apart(send_all, link, conn)
-  repeat
-    local line = conn:read("line", { max = LINE_MAX })
-    if line then link:hear(line) end
-  until not line or not link.up
 end
 
 ---------------------------------------------------------------- this run's
@@ -141,8 +50,8 @@ end
 local function begin()
   state = fresh()
   if os.getenv("SYNOD_HUB_FD") then
-    state.hub = new_link()
-    core.spawn_apart(live, state.hub, connect_to_supervisor)
+    state.hub = links.new()
+    core.spawn_apart(links.live, state.hub, connect_to_supervisor)
   end
   return state
 end
@@ -194,6 +103,8 @@ end
 ---@class synod.Hint
 ---@field key string
 ---@field told synod.Event
+---@field links table<string, synod.hints.Link>  by address
+---@field all? string[]  the addresses that are all to be heard
 local Hint = {}
 Hint.__index = Hint
 Hint.__close = function(self) self:close() end
@@ -203,43 +114,78 @@ Hint.__close = function(self) self:close() end
 ---@param name string  container and blob, or what else names the place
 ---@return synod.Hint
 function hints.on(store, name)
-  local hint = setmetatable({ key = key_of(store, name), told = core.event() }, Hint)
+  local hint = setmetatable({ key = key_of(store, name), told = core.event(), links = {} }, Hint)
   local run = current()
   if run.hub then run.hub:watch(hint) end
   return hint
 end
 
---- The holder can be asked there, as the metadata say; nil: nobody knows.
----@param where string|nil
-function Hint:toward(where)
-  if self.link and self.link.up and self.link.address == where then return end
-  if self.link then self.link:unwatch(self) end
-  self.link = nil
-  local run = current()
-  if not where or where == run.told_address then return end
+--- The connection to an address that all hints of this run share; nil: not now.
+local function link_to(run, where)
   local link = run.links[where]
-  if not (link and link.up) then
-    local tried = run.tried[where]
-    if tried and core.now() - tried < TRY_AGAIN_S or run.count >= LINKS_MAX then return end
-    link = new_link()
-    link.address, run.links[where], run.count = where, link, run.count + 1
-    core.spawn_apart(function()
-      local _ <close> = setmetatable({}, { __close = function()
-        run.count = run.count - 1
-        if run.links[where] == link then run.links[where] = nil end
-      end })
-      live(link, function() return require("synod.net").connect(where, { timeout = CONNECT_S }) end)
-    end)
+  if link and link.up then return link end
+  local tried = run.tried[where]
+  if tried and core.now() - tried < TRY_AGAIN_S or run.count >= LINKS_MAX then return nil end
+  if not require("synod.net").is_address(where) then return nil end -- somebody else has written it
+  link = links.new(where)
+  run.links[where], run.count = link, run.count + 1
+  core.spawn_apart(function()
+    local _ <close> = setmetatable({}, { __close = function()
+      run.count = run.count - 1
+      if run.links[where] == link then run.links[where] = nil end
+    end })
+    local met = links.live(link, function() return require("synod.net").connect(where, { timeout = CONNECT_S }) end)
+    if not met then run.tried[where] = core.now() end
+  end)
+  return link
+end
+
+local function leave(hint, where)
+  hint.links[where]:unwatch(hint)
+  hint.links[where] = nil
+end
+
+--- Who can be asked: the holder's address, as the metadata say, or nil: nobody knows. A list is of those who are all to
+--- be heard: the hint stands only while each of them says so, and it is told when one begins to.
+---@param where string|string[]|nil
+function Hint:toward(where)
+  local run, wanted = current(), {}
+  self.all = type(where) == "table" and where or nil
+  for _, address_there in ipairs(self.all or { where }) do
+    if address_there ~= run.told_address then wanted[address_there] = true end
   end
-  self.link = link
-  link:watch(self)
+  for known, link in next, self.links do
+    if not (wanted[known] and link.up) then leave(self, known) end
+  end
+  for new in next, wanted do
+    if not self.links[new] then
+      self.links[new] = link_to(run, new)
+      if self.links[new] then self.links[new]:watch(self) end
+    end
+  end
+end
+
+--- Whether the one who listens there says that it holds. This instance itself is asked nothing.
+---@param where string
+---@return boolean
+function Hint:hears(where)
+  local link = self.links[where]
+  return link ~= nil and link.standing[self.key] == true or where == current().told_address
 end
 
 --- Whether the end of the holding will be told.
 ---@return boolean
 function Hint:standing()
   local hub = current().hub
-  return hub ~= nil and hub.standing[self.key] == true or self.link ~= nil and self.link.standing[self.key] == true
+  local by_hub = hub ~= nil and hub.standing[self.key] == true
+  if self.all then
+    for _, where in ipairs(self.all) do
+      if not self:hears(where) then return false end
+    end
+    return by_hub or self.all[1] ~= nil
+  end
+  local _, link = next(self.links)
+  return by_hub or link ~= nil and link.standing[self.key] == true
 end
 
 --- Waits until it is told to look, or the time is over. What was told since the last wait counts.
@@ -254,8 +200,8 @@ end
 function Hint:close()
   local hub = current().hub
   if hub then hub:unwatch(self) end
-  if self.link then self.link:unwatch(self) end
-  self.link = nil
+  for where in next, self.links do leave(self, where) end
+  self.all = nil
 end
 
 ---------------------------------------------------------------- who holds

@@ -16,13 +16,24 @@ local CONNECTIONS_MAX = 1024 -- of one listener; the others wait until one of th
 local ACCEPT_AGAIN_S = 1     -- after an accept that failed (no descriptor is left)
 
 --- "host:port", "[::1]:port", ":port" into the host (nil: none) and the port.
+local function split(address)
+  if type(address) ~= "string" then return nil end
+  local host, port = address:match("^%[([%x:.%%%w]+)%]:(%d+)$")
+  if not host then host, port = address:match("^([^:%[%]%s]*):(%d+)$") end
+  if not host or tonumber(port) > 65535 then return nil end
+  return host, port
+end
+
+--- Whether it has the form of an address: for those that come from elsewhere.
+---@param address any
+---@return boolean
+function net.is_address(address)
+  return split(address) ~= nil
+end
+
 local function parse(address, what, level)
-  local host, port
-  if type(address) == "string" then
-    host, port = address:match("^%[([%x:.%%%w]+)%]:(%d+)$")
-    if not host then host, port = address:match("^([^:%[%]%s]*):(%d+)$") end
-  end
-  if not host or tonumber(port) > 65535 then
+  local host, port = split(address)
+  if not host then
     local form = "%s: %q is no address; one is \"host:port\", \"[::1]:port\" or \":port\""
     error(form:format(what, tostring(address)), level)
   end

@@ -6,8 +6,8 @@
 --   local p = plan.of(note)                                        the figures; `synod explain` prints them
 --
 -- What a policy notes: `policy`, `name`; `ttl`, `renew` (and `leases`, when it holds more than one at a time) where it
--- holds leases; `look` and `idle` (seconds between looks of one who waits, without and with hints); `beat` (seconds
--- between writes of a member).
+-- holds leases; `look` and `idle` (seconds between looks of one who waits, without and with hints), `read` (... between
+-- its looks for somebody who gives hints, while nobody does); `beat` (seconds between writes of a member).
 
 local core = require "synod.core"
 
@@ -30,6 +30,7 @@ local collected -- while somebody collects
 ---@field leases? integer
 ---@field look? number
 ---@field idle? number
+---@field read? number
 ---@field beat? number
 
 --- Says that a policy was made; costs nothing unless somebody collects.
@@ -116,7 +117,8 @@ function plan.of(note)
   if note.beat then figures.holder = (figures.holder or 0) + per_month(note.beat) end
   local look = note.look or figures.lease and figures.lease.look_mean
   if look then
-    figures.waiter, figures.hinted = per_month(look), per_month(math.max(look, note.idle or IDLE_S))
+    figures.waiter = per_month(look) + (note.read and per_month(note.read) or 0)
+    figures.hinted = per_month(math.max(look, note.idle or IDLE_S))
   end
   return figures
 end

@@ -11,10 +11,10 @@
 -- envelope.lua knows the record.
 
 local backoff = require "synod.backoff"
+local bell = require "synod.bell"
 local consumer = require "synod.consumer"
 local core = require "synod.core"
 local envelope = require "synod.envelope"
-local hints = require "synod.hints"
 local options = require "synod.options"
 local plan = require "synod.plan"
 local queues = require "synod.queue"
@@ -136,7 +136,6 @@ local function lane_of(o, name)
   local queue_options = o.base64 and { base64 = true } or nil
   local lane = {
     name = name, queue = o.store:queue(name, queue_options), poison = o.store:queue(queues.poison(name), queue_options),
-    place = "queues/" .. name,
   }
   function lane:put_poison(text) return put(self.poison, text, { ttl = FOR_EVER }) end
   return lane
@@ -153,7 +152,7 @@ function workqueue.new(given)
   complete(o)
   local lanes, by_name = {}, {}
   for i, name in ipairs(names) do
-    plan.note { policy = "workqueue", name = name, look = backoff.mean(o.poll_min, o.poll_max) }
+    plan.note { policy = "workqueue", name = name, look = backoff.mean(o.poll_min, o.poll_max), read = bell.READ_S }
     lanes[i] = lane_of(o, name)
     by_name[name] = lanes[i]
   end
@@ -175,12 +174,11 @@ local function too_large(name, max)
   }
 end
 
---- Consumers look: those of this object, and those that are told by hints.
+--- Consumers look: those of this process, and those that are told by hints.
 local function tell(self, lane)
   if self.options.store:mark {} then return end -- the store itself tells
-  lane.holding = lane.holding or hints.holding(self.options.store, lane.place) -- from here on pushes are told
-  hints.tell(self.options.store, lane.place)
-  if lane.hint then lane.hint.told:set() end
+  lane.pusher = lane.pusher or bell.pusher(self.options.store, lane.name) -- from here on pushes are told
+  lane.pusher:ring()
 end
 
 --- Hands over work: anything that JSON can say. A put whose answer is lost is repeated, with the same id.
@@ -203,6 +201,18 @@ function WorkQueue:push(payload, given)
   tell(self, lane)
   return e.id
 end
+
+--- Says that nothing more is pushed: consumers elsewhere no longer rely on being told by this object. One that pushes
+--- again begins anew.
+function WorkQueue:close()
+  for _, lane in ipairs(self.lanes) do
+    local pusher = lane.pusher
+    lane.pusher = nil
+    if pusher then pusher:close() end
+  end
+end
+
+WorkQueue.__close = WorkQueue.close
 
 ---------------------------------------------------------------- consuming
 
