@@ -36,6 +36,27 @@ describe("guard.run", function()
     assert.equal("Mine", err.code)
   end)
 
+  it("is refused, with nothing begun, where Lua cannot wait for its end", function()
+    local begun = false
+    local function guarded()
+      local ok, err = pcall(guard.run, guard.scope(), function() begun = true core.sleep(1) end)
+      assert.is_false(ok)
+      assert.matches("cannot wait here", tostring(err), 1, true)
+      return false
+    end
+    run(function()
+      table.sort({ 2, 1 }, guarded)
+      local generator = coroutine.create(function()
+        local _ <close> = closing(guarded)
+        coroutine.yield()
+      end)
+      coroutine.resume(generator)
+      assert.is_true(coroutine.close(generator))
+      core.sleep(1)
+    end)
+    assert.is_false(begun)
+  end)
+
   it("raises LeaseLost at the soft stop, at the wait", function()
     run(function()
       local ok, err = pcall(guard.run, scope(2, 3, { name = "flags/leader" }), core.sleep, 100)

@@ -106,8 +106,9 @@ static int l_stopped(lua_State *L) {
     return 1;
 }
 
+/* Refused where its end could not be awaited: nobody could stop what it began. */
 static int l_spawn(lua_State *L) {
-    struct vm *vm = task_enter(L, "a guard");
+    struct vm *vm = task_enter_wait(L, "a guard");
     struct scope *s = check_scope(L);
     luaL_checktype(L, 2, LUA_TFUNCTION);
     task_spawn_in(L, vm, lua_gettop(L) - 2, s);
