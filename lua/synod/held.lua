@@ -82,11 +82,11 @@ function Held:release()
 end
 
 --- Hands the lease over to another's id, without a free instant. Whatever comes of it, it is not held from the
---- beginning of the call on. Not for short leases: Unsupported.
+--- beginning of the call on. Not for short leases: Unsupported, and it stays held.
 ---@param id string  a GUID, which the successor has proposed
 ---@return true|nil, synod.Error? err
 function Held:change(id)
-  local _ <close> = self.bonds
+  local _ <close> = self.id ~= "" and self.bonds or nil -- what stays held is still given back when we die
   return self.keeper:change(id)
 end
 

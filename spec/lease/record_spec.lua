@@ -192,9 +192,12 @@ describe("a record", function()
   it("has no id to change: it stays as it is", function()
     run(function(blob)
       local held = assert(contender(blob, "a", 2):try())
+      local dropped = false
+      held.bonds = setmetatable({}, { __close = function() dropped = true end })
       local done, err = held:change "aaaaaaaa-0000-4000-8000-00000000000a"
       assert.is_nil(done)
       assert.equal("Unsupported", err.code)
+      assert.is_false(dropped)
       synod.sleep(5)
       assert.is_true(held:held())
     end)
