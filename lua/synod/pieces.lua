@@ -50,9 +50,10 @@ end
 ---@param record { result?: any, error?: string, by: string }
 ---@return synod.Props|nil, synod.Error? err  nil without an err: it was known
 function Pieces:write(id, record)
+  local result = record.result -- false is one too
+  if result == nil and record.error == nil then result = json.null end
   local text = json.encode {
-    v = LAYOUT, by = record.by, at = core.iso_time(core.time(), 3), error = record.error,
-    result = record.error == nil and (record.result == nil and json.null or record.result) or nil,
+    v = LAYOUT, by = record.by, at = core.iso_time(core.time(), 3), error = record.error, result = result,
   }
   local blob = self.container:blob(self.prefix .. id)
   local options = { if_none_match = "*", metadata = { synod_v = tostring(LAYOUT) }, content_type = "application/json" }

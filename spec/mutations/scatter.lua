@@ -39,4 +39,9 @@ return {
     file = SCATTER, spec = SPEC, from = [[  local props, err = job:write(piece.id, { result]],
     to = [[  if piece.attempt == 1 then return end local props, err = job:write(piece.id, { result]],
   },
+  {
+    why = "a result that is false is none",
+    file = "lua/synod/pieces.lua", spec = "spec/scatter_spec.lua",
+    from = "local result = record.result -- false is one too", to = "local result = record.result or nil",
+  },
 }
