@@ -241,6 +241,22 @@ describe("an incarnation", function()
   end)
 end)
 
+describe("a watcher", function()
+  it("is told at once, of nobody too", function()
+    run(function(store)
+      local calls = 0
+      local watching = member(store, 1):watch(function(members, changes)
+        calls = calls + 1
+        assert.same({}, members)
+        assert.same({ joined = {}, left = {}, changed = {} }, changes)
+      end)
+      synod.sleep(100)
+      assert.equal(1, calls)
+      watching:cancel()
+    end)
+  end)
+end)
+
 describe("a member that cannot write", function()
   local function mute(from)
     local faults = {}
@@ -275,6 +291,21 @@ describe("a member that cannot write", function()
       { kind = "lost-request", operation = "MergeEntity", ordinal = 2 },
       { kind = "throttle", operation = "MergeEntity", ordinal = 3, seconds = 1 },
     } })
+  end)
+
+  it("counts from the first try also when the first look at what became of it was refused", function()
+    local faults = mute(4) -- the beat of which the answer is lost, its repetition, and the next one
+    faults[#faults + 1] = { kind = "lost-response", operation = "MergeEntity", ordinal = 1 }
+    for i = 2, 3 do -- the store's own look, and the member's
+      faults[#faults + 1] = { kind = "throttle", operation = "GetEntity", ordinal = i, code = "Unauthorized" }
+    end
+    run(function(store)
+      local m = member(store, 1, { ttl = 3 })
+      assert(m:join())
+      assert.is_table(m:wait_lost(100))
+      assert.is_true(synod.now() <= 1 + 3, "the others saw the last beat when it was sent, at 1: " .. synod.now())
+      assert.is_true(synod.now() > 3)
+    end, { faults = faults })
   end)
 
   it("counts from the try that came through when an answer is lost", function()

@@ -104,7 +104,7 @@ local function confirmed(self, record, etag, sent)
 end
 
 --- The record is not as we wrote it: our own write whose answer was lost, another incarnation, or none.
-local function reread(self, record, sent)
+local function reread(self, record)
   local found, err = self.roster:read(record.row, math.max(0.001, left(self)))
   if err then return end
   if not found then return lose(self, "the others took it for dead, and its row is gone") end
@@ -114,7 +114,7 @@ local function reread(self, record, sent)
   local is_ours = found.beat > record.beat
   record.beat = found.beat
   record.etag = found.etag
-  if is_ours then confirmed(self, record, found.etag, self.doubt or sent) end -- it may be of an earlier try
+  if is_ours then confirmed(self, record, found.etag, self.doubt) end -- it may be of an earlier try
 end
 
 local function beat(self, record)
@@ -123,10 +123,12 @@ local function beat(self, record)
   if etag then
     record.beat = record.beat + 1
     confirmed(self, record, etag, sent)
-  elseif err.code == "UpdateConditionNotSatisfied" or err.code == "ResourceNotFound" or err.code == "AnswerLost" then
-    reread(self, record, sent)
+    return
+  end
+  self.doubt = self.doubt or sent -- until it is known what became of it
+  if err.code == "UpdateConditionNotSatisfied" or err.code == "ResourceNotFound" or err.code == "AnswerLost" then
+    reread(self, record)
   else
-    self.doubt = self.doubt or sent
     log.debug("a beat was not confirmed", { member = self.id, group = self.options.name, why = tostring(err) })
   end
 end
@@ -163,12 +165,12 @@ end
 local function enter(self, info)
   local row = roster.row(self.options.deployment, self.id)
   local nonce = core.random_bytes(NONCE_BYTES):gsub(".", function(c) return ("%02x"):format(c:byte()) end)
-  local err
+  local err, sent
   for _ = 1, ENTER_TRIES do
     local over
     over, err = self.roster:read(row)
     if err then return nil, err end
-    local sent = core.instant()
+    sent = sent or core.instant() -- the others may have seen what the first try wrote
     local record = {
       row = row, nonce = nonce, info = info, beat = 0, ttl = self.options.ttl, since = core.iso_time(core.time(), 3),
       incarnation = over and over.incarnation + 1 or math.floor(core.time() * 1000),
@@ -306,9 +308,11 @@ end
 ---@field left string[]
 ---@field changed string[]  another incarnation, or other info
 
---- What has become of each since the last time; nil when nothing has.
+--- What has become of each since the last time; nil when nothing has, and there was a last time.
 local function changes_since(known, members)
   local changes, now = { joined = {}, left = {}, changed = {} }, {}
+  local any = known == nil
+  known = known or {}
   for _, member in ipairs(members) do
     local key = member.deployment .. "|" .. member.id
     now[key] = { id = member.id, sign = sign(member) }
@@ -322,12 +326,12 @@ local function changes_since(known, members)
     if not now[key] then table.insert(changes.left, entry.id) end
   end
   table.sort(changes.left)
-  local any = #changes.joined + #changes.left + #changes.changed > 0
+  any = any or #changes.joined + #changes.left + #changes.changed > 0
   return any and changes or nil, now
 end
 
 local function watch(self, fn)
-  local known = {}
+  local known
   while true do
     local members, changes = backoff.poll(function()
       local members = self.roster:look(self.record)

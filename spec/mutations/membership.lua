@@ -46,4 +46,9 @@ return {
     why = "the first look passes for a settled one",
     file = ROSTER, spec = SPEC, from = [[sure = is_own or s.changed or false,]], to = [[sure = true,]],
   },
+  {
+    why = "a beat whose answer was lost counts from when it was found out",
+    file = "lua/synod/membership.lua", spec = "spec/membership_spec.lua",
+    from = "self.doubt = self.doubt or sent", to = "self.doubt = sent",
+  },
 }
