@@ -12,6 +12,7 @@ local backoff = require "synod.backoff"
 local core = require "synod.core"
 local options = require "synod.options"
 local seat = require "synod.seat"
+local task = require "synod.task"
 local transfer = require "synod.transfer"
 
 local election = {}
@@ -72,11 +73,12 @@ end
 
 ---------------------------------------------------------------- health
 
---- Whether the instance says that it can lead; and what it says else.
+--- Whether the instance says that it can lead; and what it says else. Asked in a task of its own: an error there is an
+--- answer, one that is raised here, as a cancel, is not.
 local function check_health(self)
   local healthy = self.options.healthy
   if not healthy then return true end
-  local ok, well, why = pcall(healthy)
+  local ok, well, why = task.timeout(self.options.ttl, function() return pcall(healthy) end)
   if ok and well then return true end
   return false, tostring(not ok and well or why or "it is not healthy")
 end
@@ -111,24 +113,27 @@ local function finish(term)
   if term.finished then return end
   term.finished = true
   local self = term.owner
+  term.result = table.pack(nil, stepping_down(self, "the call was cancelled")) -- unless it comes to its end
+  local _ <close> = setmetatable({}, { __close = function()
+    if self.term == term then self.term = nil end
+    term.ended:set()
+  end })
   if term.proposal then
     term.result = table.pack(transfer.hand_over(term))
   else
     term.result = table.pack(term.lease:release())
   end
-  if self.term == term then self.term = nil end
-  term.ended:set()
 end
 
 --- Ends the term. Where a body runs under it, that is told to stop, and to wait for the end is to be stopped, for the
 --- body and all that belongs to it.
 local function end_term(term, why)
-  if not term.running then
-    finish(term)
-  else
+  if term.running then
     term.stop:set(stepping_down(term.owner, why))
-    term.ended:wait()
+  else
+    finish(term)
   end
+  term.ended:wait() -- another task may be at it
   return table.unpack(term.result, 1, term.result.n)
 end
 
@@ -150,11 +155,14 @@ function Term:transfer(instance, given)
   if type(instance) ~= "string" or instance == "" then
     options.refuse("term:transfer: the id of an instance expected, got %s", tostring(instance))
   end
+  local proposal, err
+  if not self.finished then
+    proposal, err = transfer.invite(self, instance, given.timeout)
+    if not proposal then return nil, err end
+  end
   if self.finished then
     return nil, core.new_error { code = "LeaseLost", operation = "transfer", target = self.owner.title }
   end
-  local proposal, err = transfer.invite(self, instance, given.timeout)
-  if not proposal then return nil, err end
   self.proposal = proposal
   return end_term(self, "it hands over to " .. instance)
 end
@@ -217,7 +225,7 @@ end
 local function watch_health(self, term)
   local o = self.options
   if not o.healthy then return nil end
-  local task = core.spawn(function()
+  local watcher = core.spawn(function()
     while true do
       core.sleep(o.healthy_every)
       local well, why = check_health(self)
@@ -225,8 +233,8 @@ local function watch_health(self, term)
     end
   end)
   return setmetatable({}, { __close = function()
-    task:cancel()
-    task:join()
+    watcher:cancel()
+    watcher:join()
   end })
 end
 

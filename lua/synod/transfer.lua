@@ -132,7 +132,10 @@ function transfer.accept(self, seen, prepare)
   if prepare then prepare() end
   local blob, id = proposal_blob(self, self.options.me), lease.draw_id()
   local proposed = blob:put(id, { metadata = { synod_v = LAYOUT, synod_fence = ("%d"):format(seen.fence) } })
-  if not proposed then return nil end
+  if not proposed then
+    core.sleep(POLL_MIN_S) -- who looks again at once is invited again
+    return nil
+  end
   local handle, held = lease.of(self.seat.blob, id), nil
   local _ <close> = setmetatable({}, { __close = function()
     if not held then handle:release() end -- we were cancelled: it may be ours all the same
@@ -166,9 +169,8 @@ function transfer.wait(self, timeout, prepare)
     if err.next == self.options.me then
       held = transfer.accept(self, err, prepare)
       if held then return held end
-    elseif timeout then
-      return nil, err
     end
+    if timeout and (err.next ~= self.options.me or core.now() - began >= timeout) then return nil, err end
   end
 end
 

@@ -5,7 +5,7 @@ local ELECTION, TRANSFER = "lua/synod/election.lua", "lua/synod/transfer.lua"
 
 return {
   { why = "the leadership is handed over before the body has ended", file = ELECTION, spec = SPEC,
-    from = "if not term.running then", to = "if true then" },
+    from = "if term.running then", to = "if false then" },
   { why = "a leader that is not well goes on", file = ELECTION, spec = SPEC,
     from = "if not well then return term.stop:set(stepping_down(self, why)) end", to = "" },
   { why = "who is not well stands all the same", file = ELECTION, spec = SPEC,
@@ -18,4 +18,8 @@ return {
     from = "  write_next(term, nil)\n", to = "" },
   { why = "the leadership is resigned where it should be handed over", file = ELECTION, spec = SPEC,
     from = "  if term.proposal then\n", to = "  if false then\n" },
+  { why = "who comes second to end a term does not wait for its end", file = ELECTION, spec = SPEC,
+    from = "term.ended:wait() -- another task may be at it", to = "" },
+  { why = "the end of a campaign is taken for an illness", file = ELECTION, spec = SPEC,
+    from = "task.timeout(self.options.ttl, function() return pcall(healthy) end)", to = "pcall(healthy)" },
 }
