@@ -321,6 +321,23 @@ describe("a fair mutex", function()
     end
   end)
 
+  it("waits for many that died in the line hardly longer than for each of them once", function()
+    rivals.run({ "a", "b", "c" }, function(a, b, c)
+      local held = assert(lock_of(a, FAIR):lock())
+      for _ = 1, 30 do
+        synod.spawn(function() pcall(function() lock_of(b, FAIR):lock() end) end)
+      end
+      synod.sleep(1)
+      b.store:close()
+      local waiting = synod.spawn(function() return lock_of(c, FAIR):lock { timeout = 600 } end)
+      synod.sleep(1)
+      local from = synod.now()
+      held:unlock()
+      assert(waiting:join())
+      assert.is_true(synod.now() - from <= 30 * 0.5 + 2, synod.now() - from)
+    end)
+  end)
+
   it("keeps no place of one that has given up", function()
     rivals.run({ "a", "b", "c" }, function(a, b, c)
       local held = assert(lock_of(a, FAIR):lock())

@@ -91,14 +91,14 @@ local function position_of(entries, nonce)
   end
 end
 
---- Changes the line: `edit` gets the entries and changes them, or returns nil, or an err, when there is nothing to do.
+--- Changes the line: `edit` gets the entries and gives the new ones, or nil, and maybe an err, for no change.
 local function change(self, timeout, edit)
   local done, err = backoff.poll(function(left)
     local entries, etag = self:read(left)
     if not entries then return not etag.retryable, etag end
     local edited, why = edit(entries)
     if not edited then return true, why end
-    local props, refusal = write(self, entries, etag, left)
+    local props, refusal = write(self, edited, etag, left)
     if props then return true end
     local again = refusal.retryable or refusal.code == "ConditionNotMet" or refusal.code == "BlobAlreadyExists"
     return not again, refusal
@@ -121,7 +121,9 @@ end
 local function take_out(self, nonce, timeout)
   return change(self, timeout, function(entries)
     local position = position_of(entries, nonce)
-    return position and table.remove(entries, position)
+    if not position then return nil end
+    table.remove(entries, position)
+    return entries
   end)
 end
 
@@ -138,12 +140,16 @@ function Line:join(timeout)
   return place
 end
 
---- Somebody who does not take his turn is taken out.
----@param nonce string
+--- All before us are taken out: the first does not take his turn, and none of the others does anything about it.
+---@param first string  the nonce of who is first; when it is another by now, nothing is done
 ---@param timeout? number
 ---@return true|nil, synod.Error? err
-function Line:skip(nonce, timeout)
-  return take_out(self, nonce, timeout)
+function Place:overtake(first, timeout)
+  return change(self.line, timeout, function(entries)
+    local position = position_of(entries, self.nonce)
+    if not position or position == 1 or entries[1].nonce ~= first then return nil end
+    return table.move(entries, position, #entries, 1, {})
+  end)
 end
 
 --- Comes last again, after others have taken us out.

@@ -81,15 +81,15 @@ local function patience(self)
   return PATIENCE_S + looks + (o.timing.record and o.ttl or 0)
 end
 
---- Takes the first out of the line when he has left a free lock alone for too long: the farther back we stand, the
---- longer we bear with him.
-local function judge_first(self, entries, position, watch)
+--- When the first has left a free lock alone for too long, all before us go. The farther back we stand, the longer we
+--- bear with them: each of those in between had his time to do it, and is gone too when he did not.
+local function judge_first(self, entries, position, place, watch)
   local held = self.seat:look()
   local now = core.now()
   if held ~= false or not watch.since or watch.first.nonce ~= entries[1].nonce then
     watch.first, watch.since = entries[1], now
   elseif now - watch.since >= watch.patience * (position - 1) then
-    self.line:skip(entries[1].nonce, watch.patience)
+    place:overtake(entries[1].nonce, watch.patience)
   end
 end
 
@@ -113,7 +113,7 @@ local function take_turn(self, place, watch, left)
   elseif not position then
     place:rejoin(left) -- we were taken for gone: a pause, or a store that did not answer
   else
-    judge_first(self, entries, position, watch)
+    judge_first(self, entries, position, place, watch)
   end
 end
 

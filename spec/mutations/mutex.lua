@@ -22,7 +22,7 @@ return {
     from = "entries[#entries + 1] = { nonce = nonce, who = self.who }",
     to = "table.insert(entries, 1, { nonce = nonce, who = self.who })" },
   { why = "one who died in the line is waited for", file = MUTEX, spec = SPEC,
-    from = "self.line:skip(entries[1].nonce, watch.patience)", to = "" },
+    from = "place:overtake(entries[1].nonce, watch.patience)", to = "" },
   { why = "who comes does not look whether others wait", file = MUTEX, spec = SPEC,
     from = "if #entries == 0 then", to = "if true then" },
   { why = "a place is kept by who has given up", file = MUTEX, spec = SPEC,
