@@ -137,6 +137,26 @@ describe("a semaphore", function()
     end)
   end)
 
+  it("made fewer while somebody is about to take one beyond, lets nobody in beside the new number", function()
+    local slow = { { kind = "delay", operation = "GetBlobProperties", ordinal = 1, seconds = 3 } }
+    for seed = 1, 10 do
+      rivals.run({ "a", "b", "c" }, function(a, b, c)
+        local first = assert(uploads(a, 2):acquire())
+        local late = synod.spawn(function() return uploads(b, 2):acquire { timeout = 20 } end)
+        synod.sleep(1)
+        local few = uploads(c, 1)
+        assert.is_true(few:resize(1))
+        first:release()
+        local permit = few:acquire { timeout = 0 }
+        synod.sleep(10)
+        local other = late:ended() and late:join() or nil
+        assert.is_false(permit ~= nil and permit:held() and other ~= nil and other:held())
+        late:cancel()
+        pcall(late.join, late)
+      end, { seed = seed, faults = { b = slow } })
+    end
+  end)
+
   it("leaves nothing behind when who waits is cancelled", function()
     rivals.run({ "a", "b" }, function(a, b)
       local permit = assert(uploads(a, 1):acquire())

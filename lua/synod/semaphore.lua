@@ -147,6 +147,21 @@ local function free_slots(self, held)
   return slots
 end
 
+--- Tries one slot. Somebody may have made them fewer since we looked, and found nobody beyond the new number: so what
+--- was agreed is looked at again before the permit is ours.
+---@return synod.Permit|nil permit, synod.Error? err  nil without one: the number was not there any more
+local function try_slot(self, slot, timeout)
+  local lease, err = seat_of(self, slot):try(timeout)
+  if not lease then return nil, err end
+  local agreed, said
+  local _ <close> = setmetatable({}, { __close = function() if not agreed then lease:release() end end })
+  said, err = self.container:blob(self.name .. RECORD):head { timeout = timeout }
+  if not said and err.code ~= "BlobNotFound" then return nil, err end
+  agreed, err = agree(self, said)
+  if not agreed then return nil, err end
+  return setmetatable({ lease = lease, fence = lease.fence, slot = slot, semaphore = self }, Permit)
+end
+
 --- One round: look, and try what looks free.
 ---@return boolean|nil settled, synod.Permit? permit, synod.Error? err
 local function try_all(self, left)
@@ -158,10 +173,9 @@ local function try_all(self, left)
   if not agreed then return try_all(self, left) end
   local refusal = failure(self, "Timeout", ("all %d are out"):format(self.options.permits))
   for _, slot in ipairs(free_slots(self, held)) do
-    local lease, why = seat_of(self, slot):try(timeout)
-    if lease then
-      return true, setmetatable({ lease = lease, fence = lease.fence, slot = slot, semaphore = self }, Permit)
-    end
+    local permit, why = try_slot(self, slot, timeout)
+    if permit then return true, permit end
+    if not why then return try_all(self, left) end
     if why.code ~= "LeaseAlreadyPresent" then
       if not why.retryable then return true, nil, why end
       refusal = why
