@@ -311,15 +311,25 @@ describe("a handler that fails", function()
 
   it("loses nothing when the poison queue does not take the message", function()
     fleet.run(function(store)
-      local q = queue(store, { max_attempts = 1 })
+      local q, tries = queue(store, { max_attempts = 2 }), 0
       assert(q:push("x"))
-      consume_for(q, 20, function() error("broken", 0) end)
+      local function handler()
+        tries = tries + 1
+        error("broken " .. tries, 0)
+      end
+      consume_for(q, 4, handler)
       assert.equal(1, store:queue("tasks"):count(), "it was not deleted")
-      consume_for(q, 100, function() error("broken", 0) end)
+      consume_for(q, 100, handler)
       assert.equal(0, store:queue("tasks"):count())
-      assert.equal("x", messages_of(store, "tasks-poison")[1].body)
+      assert.equal(2, tries)
+      local moved = messages_of(store, "tasks-poison")[1]
+      assert.equal("x", moved.body)
+      local errors = {}
+      for _, attempt in ipairs(moved.attempts) do errors[#errors + 1] = attempt.error end
+      assert.same({ "broken 1", "broken 2" }, errors, "the reason is not lost")
     end, { faults = {
       { kind = "error-after-apply", operation = "CreateQueue", ordinal = 2, code = "QueueDisabled" },
+      { kind = "throttle", operation = "PutMessage", ordinal = 4, code = "QueueDisabled" },
     } })
   end)
 

@@ -153,13 +153,14 @@ local function hide(self, d, seconds, word)
   end
 end
 
---- Out of the way, unless who asked to be told of it could not take it.
+--- Out of the way, unless who asked to be told of it could not take it, or the poison queue cannot be written.
+---@return boolean moved
 local function poison(self, d, why)
   if self.options.poisoned then
     local ok, err = pcall(self.options.poisoned, d.handle, why)
     if not ok then
       log.warn("a message stays where it is: the function for poisoned messages failed", describe(d, err))
-      return hide(self, d, pause_after(self.options.retry, d.number), "failed")
+      return false
     end
   end
   local moved, err = d:poison()
@@ -169,13 +170,14 @@ local function poison(self, d, why)
   else
     log.warn("a message could not be moved to the poison queue; it comes again", describe(d, err))
   end
+  return moved == true
 end
 
+--- Where it cannot be moved it comes again with its history: so the reason is not lost.
 local function fail(self, d, why)
   envelope.add_attempt(d.envelope, self.by, why)
-  if d.handle.rejected ~= nil or d.number >= self.options.max_attempts then
-    return poison(self, d, why)
-  end
+  local is_over = d.handle.rejected ~= nil or d.number >= self.options.max_attempts
+  if is_over and poison(self, d, why) then return end
   hide(self, d, pause_after(self.options.retry, d.number), "failed")
 end
 
@@ -213,6 +215,21 @@ local function handle(self, d)
   return d:run(self.fn)
 end
 
+--- There were attempts enough, whatever became of the last one.
+local function give_up(self, d)
+  local e = d.envelope
+  local failed, why = envelope.failed(e)
+  local is_told = failed >= d.number - 1
+  if not is_told then
+    why = ("%d attempts, and no consumer lived to say how the last one ended%s"):format(
+      d.number - 1, why and "; the last error known: " .. why or "")
+    envelope.add_attempt(e, self.by, why)
+  end
+  if poison(self, d, why) then return end
+  if not is_told then table.remove(e.attempts) end
+  give_back(self, d, pause_after(self.options.retry, d.number))
+end
+
 --- What needs no handler: true when it is settled.
 local function settle_unhandled(self, d)
   local known, err = d:open()
@@ -234,11 +251,7 @@ local function settle_unhandled(self, d)
     return true
   end
   if d.number > self.options.max_attempts then
-    local last = d.envelope.attempts[#d.envelope.attempts]
-    local why = ("%d attempts, and no consumer lived to say how the last one ended"):format(d.number - 1)
-    if last and last.error then why = why .. "; the last error known: " .. last.error end
-    envelope.add_attempt(d.envelope, self.by, why)
-    poison(self, d, why)
+    give_up(self, d)
     return true
   end
 end

@@ -114,6 +114,17 @@ function envelope.returned(e)
   return count
 end
 
+--- How often it has failed, as far as its history tells.
+---@param e synod.Envelope
+---@return integer count, string|nil last  what the last failure was
+function envelope.failed(e)
+  local count, last = 0, nil
+  for _, entry in ipairs(e.attempts) do
+    if entry.error then count, last = count + 1, entry.error end
+  end
+  return count, last
+end
+
 local function text_of(e, attempts)
   return json.encode { v = e.v, id = e.id, body = e.body == nil and json.null or e.body, attempts = attempts }
 end

@@ -33,7 +33,7 @@ end]], to = [[hide(self, d, self.options.visibility, "failed") end]],
   },
   {
     why = "a message that fails for ever is tried for ever",
-    file = CONSUMER, spec = SPEC, from = [[or d.number >= self.options.max_attempts then]], to = [[then]],
+    file = CONSUMER, spec = SPEC, from = [[or d.number >= self.options.max_attempts]], to = "",
   },
   {
     why = "a message that kills its consumers is tried for ever",
@@ -74,5 +74,10 @@ end]], to = [[hide(self, d, self.options.visibility, "failed") end]],
     file = DELIVERY, spec = SPEC, from = [[hidden_from(self, asked)
   elseif]], to = [[hidden_from(self, core.instant())
   elseif]],
+  },
+  {
+    why = "the reason is lost when the poison queue cannot be written",
+    file = CONSUMER, spec = SPEC, from = [[if is_over and poison(self, d, why) then return end]],
+    to = [[if is_over then return poison(self, d, why) end]],
   },
 }
