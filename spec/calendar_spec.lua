@@ -37,6 +37,7 @@ describe("a cron line", function()
     { "0 9 * * 7", "0107T0900 0114T0900 0121T0900 0128T0900" },
     { "0 9 * * 5-7", "0105T0900 0106T0900 0107T0900 0112T0900" },
     { "0 0 1 jan,Jul *", "0101T0000 0701T0000 0101T0000 0701T0000" },
+    { "0 0 29 2 */7", "0229T0000 0229T0000 0229T0000 0229T0000" }, -- Sundays: 28 years apart
     { "0 0 13 * fri", "0105T0000 0112T0000 0113T0000 0119T0000" }, -- either
     { "0 0 31 * *", "0131T0000 0331T0000 0531T0000 0731T0000" },
     { "0 0 29 2 *", "0229T0000 0229T0000 0229T0000 0229T0000" },
@@ -92,6 +93,42 @@ describe("seconds", function()
     assert.equal(3, #found)
     assert.equal(ms "20240101T000000Z", found[3])
     assert.equal(ms "20240101T000000Z" // 1000 - 3, left_out)
+  end)
+end)
+
+describe("a line after a long absence", function()
+  it("gives the last slots, and how many were left out, in a moment", function()
+    local plan = assert(calendar.parse("* * * * *", berlin))
+    local from, to = ms "20200101T000000Z", ms "20240101T000000Z"
+    local began = os.clock()
+    local found, left_out = plan:between(from, to, 10000)
+    assert.is_true(os.clock() - began < 5, "one by one it is minutes")
+    assert.equal(10000, #found)
+    assert.equal(ms "20240101T000000Z", found[10000])
+    assert.equal((to - from) // 60000, left_out + 10000)
+    for i = 2, #found do assert.equal(found[i - 1] + 60000, found[i]) end
+    found, left_out = plan:between(to, from, 10)
+    assert.same({}, found)
+    assert.equal(0, left_out)
+  end)
+
+  it("gives the same as one after the other, across changes of the clock", function()
+    for _, name in ipairs {
+      "Europe/Berlin", "Australia/Lord_Howe", "America/Santiago", "America/Nuuk", "Asia/Kolkata",
+    } do
+      for _, line in ipairs { "30 2 * * *", "*/30 * * * *", "0,45 0,1,2,23 * * *", "15 1 29 2 *" } do
+        local plan = assert(calendar.parse(line, assert(zone.open(name))))
+        local from, to = ms "20230901T001500Z", ms "20240501T001500Z"
+        local found, left_out = plan:between(from, to, 1000000)
+        assert.equal(0, left_out)
+        local at = from
+        for _, each in ipairs(found) do
+          at = plan:after(at)
+          assert.equal(at, each, name .. ": " .. line)
+        end
+        assert.is_true(plan:after(at) > to)
+      end
+    end
   end)
 end)
 

@@ -137,6 +137,25 @@ describe("a schedule", function()
     end)
   end)
 
+  it("has failed when its function met the end of a task of its own", function()
+    fleet.run(function(store)
+      local jobs, calls = schedules(store, 1), 0
+      jobs:every(60, "work", function()
+        calls = calls + 1
+        local helper = synod.spawn(function() synod.sleep(1000) end)
+        helper:cancel()
+        error(select(2, helper:join()), 0)
+      end)
+      local running = start(jobs)
+      synod.sleep(130)
+      assert.equal(2, calls)
+      local record = assert(jobs:result("work", 1704067260))
+      assert.equal("failed", record.state)
+      assert.matches("cancelled", record.error, 1, true)
+      stop(jobs, running)
+    end)
+  end)
+
   it("is not run by who looked before another had finished it, and takes the lease after that", function()
     with_file(function(store, open)
       local ran, all = {}, {}

@@ -15,7 +15,8 @@ local zone = require "synod.zone"
 
 local calendar = {}
 
-local DAYS_MAX = 366 * 9 -- looked ahead: from one 29th of February to the next it can be eight years
+local DAYS_MAX = 366 * 41 -- looked ahead: from one 29th of February on a Sunday to the next it can be forty years
+local DAY = 24 * 3600
 
 local MONTHS = { "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec" }
 local WEEKDAYS = { [0] = "sun", "mon", "tue", "wed", "thu", "fri", "sat" }
@@ -157,12 +158,10 @@ local function instants_of(plan, day, seconds)
   return { found[1] or plan.zone:jump(day, seconds) }
 end
 
---- All slots of a local day, in order, in seconds.
-local function slots_of(plan, day)
-  local kept = plan.kept[day]
-  if kept then return kept end
+--- The slots of a day on which the clock is put forward or back, or may be.
+local function slots_of_change(plan, day)
   local slots, seen = {}, {}
-  for _, hour in ipairs(is_due_on(plan, day) and plan.hours or {}) do
+  for _, hour in ipairs(plan.hours) do
     for _, minute in ipairs(plan.minutes) do
       for _, t in ipairs(instants_of(plan, day, hour * 3600 + minute * 60)) do
         if not seen[t] then seen[t], slots[#slots + 1] = true, t end
@@ -170,11 +169,33 @@ local function slots_of(plan, day)
     end
   end
   table.sort(slots)
+  return slots
+end
+
+--- The slots of any other day.
+local function slots_of_plain(plan, start)
+  local slots = {}
+  for _, hour in ipairs(plan.hours) do
+    for _, minute in ipairs(plan.minutes) do slots[#slots + 1] = start + hour * 3600 + minute * 60 end
+  end
+  return slots
+end
+
+--- All slots of a local day, in order, in seconds.
+local function slots_of(plan, day)
+  local kept = plan.kept[day]
+  if kept then return kept end
+  local slots = {}
+  if is_due_on(plan, day) then
+    local offset = plan.zone:offset((day - 1) * DAY)
+    local is_plain = offset == plan.zone:offset((day + 2) * DAY) -- there are weeks from one change to the next
+    slots = is_plain and slots_of_plain(plan, day * DAY - offset) or slots_of_change(plan, day)
+  end
   plan.kept[day], plan.kept[day - 2], plan.kept[day + 2] = slots, nil, nil
   return slots
 end
 
---- The first slot after an instant. Nil: there is none within nine years.
+--- The first slot after an instant. Nil: there is none within forty years.
 ---@param ms integer  milliseconds since 1970
 ---@return integer|nil ms
 function Plan:after(ms)
@@ -182,8 +203,11 @@ function Plan:after(ms)
   local t = ms // 1000
   local first = self.zone:clock(t) - 1 -- a slot moved over a change may fall on the day after
   for day = first, first + DAYS_MAX do
-    for _, slot in ipairs(slots_of(self, day)) do
-      if slot > t then return slot * 1000 end
+    local slots = slots_of(self, day)
+    if slots[1] and slots[#slots] > t then
+      for _, slot in ipairs(slots) do
+        if slot > t then return slot * 1000 end
+      end
     end
   end
 end
@@ -194,23 +218,24 @@ end
 ---@param limit integer
 ---@return integer[] slots, integer left_out  how many before them
 function Plan:between(from, to, limit)
-  local slots, left_out = {}, 0
-  if self.period and to > from then -- not one by one: there may be millions
+  if to <= from then return {}, 0 end
+  local slots, count = {}, 0
+  if self.period then -- not one by one: there may be millions
     local first, last = from // self.period + 1, to // self.period
-    left_out = math.max(0, last - first + 1 - limit)
-    for n = first + left_out, last do slots[#slots + 1] = n * self.period end
-    return slots, left_out
+    count = last - first + 1
+    for n = math.max(first, last - limit + 1), last do slots[#slots + 1] = n * self.period end
+    return slots, count - #slots
   end
-  local at = self:after(from)
-  while at and at <= to do
-    slots[#slots + 1] = at
-    if #slots > limit then
-      table.remove(slots, 1)
-      left_out = left_out + 1
+  local ring, last, stop = {}, from // 1000, to // 1000
+  for day = self.zone:clock(last) - 1, self.zone:clock(stop) + 1 do
+    for _, slot in ipairs(slots_of(self, day)) do
+      if slot > last and slot <= stop then
+        ring[count % limit], last, count = slot * 1000, slot, count + 1
+      end
     end
-    at = self:after(at)
   end
-  return slots, left_out
+  for n = math.max(0, count - limit), count - 1 do slots[#slots + 1] = ring[n % limit] end
+  return slots, count - #slots
 end
 
 --- A slot's id: its nominal instant in UTC, so that ids are in the order of time.

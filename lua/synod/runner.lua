@@ -13,6 +13,7 @@ local json = require "synod.json"
 local lease = require "synod.lease"
 local log = require "synod.log"
 local slots = require "synod.slots"
+local task = require "synod.task"
 
 local runner = {}
 
@@ -41,23 +42,16 @@ local function record_of(ok, result, why)
   return { state = "failed", error = utf8.len(text) and text or "an error that is no UTF-8" }
 end
 
---- The error raised is our own loss or end, and nothing that the function has done.
-local function is_ours(code, held)
-  return code == "LeaseLost" or code == "Cancelled" or not held:held()
-end
-
---- Runs the function under the guard; nil when it was stopped in the middle.
+--- Runs the function under the guard; nil when it was stopped in the middle. In a task of its own, so that our own
+--- cancel is raised here, and is not taken for one that the function has met.
 local function call(job, slot, held)
   slot.held, slot.fence = held, held.fence
-  local results = table.pack(pcall(held.guard, held, job.fn, slot))
-  local ok, result = results[1], results[2]
-  local code = not ok and type(result) == "table" and result.code
-  if not ok and is_ours(code, held) then
-    if code == "Cancelled" then error(result, 0) end
+  local ok, result, why = task.race { function() return pcall(held.guard, held, job.fn, slot) end }
+  if not ok and not held:held() then
     log.warn("a slot was stopped: its lease was lost", describe(slot, result))
     return nil
   end
-  return record_of(ok, result, results[3])
+  return record_of(ok, result, why)
 end
 
 local function finish(cron, job, slot, held, record)

@@ -22,8 +22,8 @@ return {
   },
   {
     why = "a slot is run without the guard",
-    file = RUNNER, spec = SPEC, from = [[table.pack(pcall(held.guard, held, job.fn, slot))]],
-    to = [[table.pack(pcall(job.fn, slot))]],
+    file = RUNNER, spec = SPEC, from = [[pcall(held.guard, held, job.fn, slot)]],
+    to = [[pcall(job.fn, slot)]],
   },
   {
     why = "what is to run at most once is run again after a death",
