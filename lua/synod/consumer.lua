@@ -10,6 +10,7 @@ local core = require "synod.core"
 local delivery = require "synod.delivery"
 local envelope = require "synod.envelope"
 local log = require "synod.log"
+local turns = require "synod.turns"
 
 local consumer = {}
 
@@ -45,53 +46,6 @@ function consumer.new(options, lanes, by)
     options = options, lanes = lanes, by = by, counts = new_counts(), done = {}, done_ring = {}, done_next = 1,
     rates = {},
   }, Consumer)
-end
-
----------------------------------------------------------------- turns
-
---- A line of tasks for a number of places; who came first has the next.
-local function line(places)
-  return { free = places, waiting = {} }
-end
-
-local function call_next(l)
-  if l.waiting[1] then l.waiting[1].event:set() end
-end
-
-local function leave_line(l, ticket)
-  for i, other in ipairs(l.waiting) do
-    if other == ticket then table.remove(l.waiting, i) break end
-  end
-  call_next(l)
-end
-
---- Waits until `n` places are free, and takes its share of them; nothing once the line is closed.
----@return integer taken
-local function take(l, n)
-  local share = n
-  if l.free < n or l.waiting[1] then
-    local ticket = { event = core.event() }
-    l.waiting[#l.waiting + 1] = ticket
-    local _ <close> = setmetatable({}, { __close = function() leave_line(l, ticket) end })
-    while not l.closed and (l.free < n or l.waiting[1] ~= ticket) do
-      ticket.event:wait()
-      ticket.event:clear()
-    end
-    share = math.max(1, math.min(n, l.free // #l.waiting))
-  end
-  if l.closed then return 0 end
-  l.free = l.free - share
-  return share
-end
-
-local function give(l, n)
-  l.free = l.free + n
-  call_next(l)
-end
-
-local function close_line(l)
-  l.closed = true
-  for _, ticket in ipairs(l.waiting) do ticket.event:set() end
 end
 
 ---------------------------------------------------------------- what becomes of a message
@@ -204,8 +158,8 @@ end
 
 --- Waits for its handler's turn and runs it. A drain or a loss may come first.
 local function handle(self, d)
-  local place = take(self.running, 1)
-  local _ <close> = setmetatable({}, { __close = function() give(self.running, place) end })
+  local place = self.running:take(1)
+  local _ <close> = setmetatable({}, { __close = function() self.running:give(place) end })
   if d.lost or place == 0 then
     d.returning = true
     return false
@@ -260,7 +214,7 @@ local function process(self, d)
   local _ <close> = setmetatable({}, {
     __close = function()
       self.held[d] = nil
-      give(self.slots, 1)
+      self.slots:give(1)
       if not next(self.held) then self.empty:set() end
     end,
   })
@@ -281,8 +235,8 @@ end
 
 --- Gets what its turn allows. True ends this wait of the lane.
 local function fetch(self, lane)
-  local reserved = take(self.slots, self.options.batch)
-  local _ <close> = setmetatable({}, { __close = function() give(self.slots, reserved) end })
+  local reserved = self.slots:take(self.options.batch)
+  local _ <close> = setmetatable({}, { __close = function() self.slots:give(reserved) end })
   local asked = core.instant()
   local messages, err = lane.queue:get { n = reserved, visibility = self.options.visibility }
   if not messages then
@@ -323,8 +277,9 @@ end
 
 local function begin(self, fn)
   self.fn, self.draining, self.failure = fn, false, nil
-  self.slots = line(self.options.concurrency + self.options.batch - 1) -- a full page is got when there is room for it
-  self.running = line(self.options.concurrency)
+  -- a full page is got when there is room for it
+  self.slots = turns.new(self.options.concurrency + self.options.batch - 1)
+  self.running = turns.new(self.options.concurrency)
   self.held, self.handling, self.ids = {}, {}, {}
   self.over, self.empty = core.event(), core.event()
   self.empty:set()
@@ -335,7 +290,7 @@ end
 --- No more messages are got, and no more handlers begin; what a get under way took is shown again.
 local function stop_watching(self)
   self.draining = true
-  close_line(self.running)
+  self.running:close()
   for _, watcher in ipairs(self.watchers) do
     while not watcher:ended() do
       watcher:cancel("the work queue is drained")

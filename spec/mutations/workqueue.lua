@@ -50,8 +50,8 @@ end]], to = [[hide(self, d, self.options.visibility, "failed") end]],
   },
   {
     why = "the queue that was first has every place that becomes free",
-    file = CONSUMER, spec = SPEC, from = [[(l.free < n or l.waiting[1] ~= ticket)]],
-    to = [[(l.free < n or l.waiting[#l.waiting] ~= ticket)]],
+    file = "lua/synod/turns.lua", spec = SPEC, from = [[(self.free < n or self.waiting[1] ~= ticket)]],
+    to = [[(self.free < n or self.waiting[#self.waiting] ~= ticket)]],
   },
   {
     why = "a message of a newer version is handled",
