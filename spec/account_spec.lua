@@ -33,11 +33,12 @@ local function change(held)
   n = n + 1
   local id = ("%s.%d.%d"):format(who, core.process_id(), n)
   journal:write("begins " .. id .. "\n")
-  synod.sleep(0.003)
+  synod.sleep(0.002)
   local new = open(path .. "." .. who, "w")
   new:write(balance + 1, others, id, "\n")
   new:close()
   assert(os.rename(path .. "." .. who, path))
+  synod.sleep(0.002)
   journal:write("did " .. id .. "\n")
   return "done"
 end

@@ -60,8 +60,7 @@ local function elect(w, s)
     return w:start(args)
   end
   r.a = start "a"
-  local leads = w:await(r.name, 30, function(e) return e.what == "leads" end)
-  assert(leads.who == "a")
+  w:await(r.name, 30, function(e) return e.what == "leads" end)
   r.b = start "b"
   core.sleep(WAITING_S)
   return r
@@ -80,12 +79,15 @@ local function last_of(r, who)
   end
 end
 
---- Waits for an instant at which no renewal is under way, so that what a says of its lease is what the store has.
-local function settle(r)
+--- Who leads: a, unless the machine was too slow for it. Waits for an instant at which no renewal is under way, so that
+--- what the leader says of its lease is what the store has, unless any instant will do.
+---@return string who, string other
+local function settle(r, any_time)
   repeat
     core.sleep(r.ttl / 200)
-    r.last = last_of(r, "a")
-  until core.now() - r.last.confirmed < r.ttl * 0.3
+    r.last = last_of(r)
+  until any_time or core.now() - r.last.confirmed < r.ttl * 0.3
+  return r.last.who, r.last.who == "a" and "b" or "a"
 end
 
 local function finish(r)
@@ -109,16 +111,16 @@ local function rounds(n, fn)
   return results
 end
 
---- The leader gets a signal at some instant between two renewals; how long it is until b leads.
+--- The leader gets a signal at some instant between two renewals; how long it is until the other leads.
 local function signalled(signal, s)
   return function(w, n)
     return rounds(n, function()
       local r = elect(w, s(w))
       core.sleep(math.random() * r.ttl / 3)
-      settle(r)
-      local sent = r.a:kill(signal)
+      local who = settle(r)
+      local sent = r[who]:kill(signal)
       local next_one = next_leader(r, r.ttl + 20)
-      r.last = last_of(r, "a")
+      r.last = last_of(r, who)
       r.since = next_one.at - sent
       r.after = next_one.at - r.last.confirmed - r.ttl
       return finish(r)
@@ -126,7 +128,14 @@ local function signalled(signal, s)
   end
 end
 
---- The leader is stopped for twice its lease, while it waits or computes.
+--- Whether a process has a lock of a whole file, as who writes to an embedded store does.
+local function holds_lock(pid)
+  local file <close> = assert(io.open "/proc/locks")
+  return file:read("a"):find((" FLOCK [^\n]* %d "):format(pid)) ~= nil
+end
+
+--- The leader is stopped for twice its lease, while it waits or computes. One that writes to a file just then keeps the
+--- other from writing until it goes on (docs/reference/embedded-store.md): that is counted, not a fault.
 local function stopped(s)
   return function(w, n)
     return rounds(n, function(i)
@@ -134,17 +143,25 @@ local function stopped(s)
       settings.pace = i % 2 == 0 and 0 or nil
       local r = elect(w, settings)
       core.sleep(math.random() * r.ttl / 3)
-      r.last = last_of(r, "a")
-      local sent = r.a:kill "STOP"
-      local next_one = next_leader(r, r.ttl * 2)
-      r.last = last_of(r, "a")
+      r.any_time = i % 4 == 0
+      local who, other = settle(r, r.any_time)
+      local sent = r[who]:kill "STOP"
+      local led, next_one = pcall(next_leader, r, r.ttl * 2)
+      if not led then
+        assert(holds_lock(r[who].pid), next_one)
+        r.held_up = true
+        r[who]:kill "CONT"
+        next_one = next_leader(r, r.ttl + 20)
+      end
       r.since = next_one.at - sent
+      if r.held_up then return finish(r) end
+      r.last = last_of(r, who)
       r.after = next_one.at - r.last.confirmed - r.ttl
-      core.sleep(2 * r.ttl - r.since)
-      local acted = last_of(r, "b").at
-      r.a:kill "CONT"
+      core.sleep(math.max(0, 2 * r.ttl - r.since))
+      local acted = last_of(r, other).at
+      r[who]:kill "CONT"
       core.sleep(0.5)
-      r.goes_on = last_of(r, "b").at > acted
+      r.goes_on = last_of(r, other).at > acted
       return finish(r)
     end)
   end
@@ -215,7 +232,10 @@ local function on_azurite(ttl, hints)
 end
 
 local function on_file(ttl)
-  return function(w) return { store = "embedded:" .. w.path .. "/store.db", ttl = ttl } end
+  return function(w)
+    count = count + 1 -- a file of its own: who is stopped while it writes holds nobody else up
+    return { store = ("embedded:%s/store%d.db"):format(w.path, count), ttl = ttl }
+  end
 end
 
 local HINTS = "127.0.0.1:0"
@@ -242,6 +262,7 @@ local function tell(kind, results)
     table.move(r.sinces or { r.since }, 1, #(r.sinces or { r.since }), #since + 1, since)
     after[#after + 1] = r.after
     late[#late + 1] = -r.late
+    if r.held_up then witness.tell("%s: one was stopped while it wrote to the file", kind) end
     if #r.faults == 0 then whole = whole + 1 end
   end
   witness.tell("%s: %d of %d without a fault; to the next leader %s; after the lease's end %s; last act %s before the "
@@ -291,8 +312,9 @@ describe("after a leader that was", function()
   end
 
   local function by_lease(r, more)
+    more = more or 0
     assert.is_true(r.after >= 0, ("%.3f s too early"):format(-r.after))
-    assert.is_true(r.after < r.ttl / 15 + SLOW_S + (more or 0), ("%.3f s after the end"):format(r.after))
+    assert.is_true(r.after < r.ttl / 15 + SLOW_S + more, ("%.3f s after the end"):format(r.after))
   end
 
   local function at_once(r)
@@ -304,7 +326,8 @@ describe("after a leader that was", function()
     if kind[1]:find "told to end" or kind[1]:find "supervised" then check = at_once end
     if kind[1]:find "^stopped" then
       check = function(r)
-        by_lease(r, r.ttl / 3) -- the last renewal may be one that a was stopped in
+        if r.held_up then return end
+        by_lease(r, r.any_time and r.ttl / 3 or 0) -- the last renewal may be one that a was stopped in
         assert.is_true(r.goes_on, "who had taken over leads no more")
       end
     end
