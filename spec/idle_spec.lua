@@ -1,4 +1,4 @@
--- What waiting asks of a storage server: candidates, waiters and consumers that have nothing to do, with hints and
+-- What waiting asks of a storage server: candidates, observers, waiters and consumers with nothing to do, with hints and
 -- without, beside what `synod explain` says of them.
 --
 -- All wait at once, for 9 s; SYNOD_ROUNDS (any number) makes it two minutes, and says what was measured.
@@ -17,7 +17,7 @@ local TOLERANCE = witness.measured and 0.15 or 0.4
 local HINTS = "127.0.0.1:0"
 local POLL_MAX_S = witness.measured and 10 or 2 -- of consumers: their pauses begin short
 local COPIES = witness.measured and 4 or 3
-local ALL = 4 + 7 * COPIES         -- who are measured: a pusher too
+local ALL = 4 + 9 * COPIES         -- who are measured: a pusher too
 
 --- Waits as it is told to, and prints how many requests it made in how many seconds.
 local IDLE = [[
@@ -38,6 +38,7 @@ local many = how == "bare" and kind == "consumer" and 12 or 1 -- whose pauses di
 local kinds = {
   leader = function() election():lead(function() synod.sleep(1000) end) end,
   candidate = function() election():lead(function() error "nobody resigned" end) end,
+  observer = function() election():observe(function() end) end,
   holder = function() mutex():with(function() synod.sleep(1000) end) end,
   waiter = function() mutex():lock() end,
   consumer = function()
@@ -98,7 +99,7 @@ local function wait_all()
     start("hinted", "holder", name .. "h", WARM_S + 1, "--hints", HINTS)
     core.sleep(1)
     for i = 1, COPIES do
-      for _, kind in ipairs { "candidate", "waiter" } do
+      for _, kind in ipairs { "candidate", "waiter", "observer" } do
         start("bare", kind, name, WARM_S)
         start("hinted", kind, name .. "h", WARM_S, "--hints", HINTS)
       end
@@ -119,7 +120,9 @@ describe("waiting for nothing to happen, on a storage server", function()
 
   lazy_setup(function() found = wait_all() end)
 
-  for kind, policy in pairs { candidate = "election", waiter = "mutex", consumer = "workqueue" } do
+  for kind, policy in pairs {
+    candidate = "election", observer = "election", waiter = "mutex", consumer = "workqueue",
+  } do
     it("costs a " .. kind .. " with hints what is promised", function()
       local month = found["hinted " .. kind]
       witness.tell("with hints a %s: %.0f transactions a month (explain: %d)", kind, month,

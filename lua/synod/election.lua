@@ -50,6 +50,7 @@ local Term = seat.class "synod.Term"
 ---@field term integer    the fence of its term
 ---@field since? string   UTC, RFC 3339, by its own clock
 ---@field host? string
+---@field hints? string   where it can be asked to tell of its end (synod.hints)
 ---@field age number      seconds since the store said so
 
 --- Touches no store.
@@ -287,7 +288,7 @@ local function ask(self, timeout)
   if held == nil then return nil, mark end
   if not held then self.over = mark.fence end
   if not held or not mark.holder or mark.fence == self.over then return nil end
-  return { id = mark.holder, term = mark.fence, since = mark.since, host = mark.host }
+  return { id = mark.holder, term = mark.fence, since = mark.since, host = mark.host, hints = mark.hints }
 end
 
 --- Who leads. One look, unless one that is not older than `max_age` is remembered. Of a short lease, whose end nothing
@@ -321,6 +322,7 @@ function Election:observe(fn)
     local told
     backoff.poll(function()
       local leader, err = self:leader()
+      if hint then hint:toward(leader and leader.hints) end
       local now = leader and leader.term or 0
       if err or now == told then return nil end
       told = now

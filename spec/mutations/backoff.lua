@@ -1,4 +1,4 @@
--- Mistakes that the back-off and its polling loop could have, each a change of one line, and the spec that finds it out.
+-- Mistakes that the back-off and its polling loop could have, each a change of one line; the spec finds each out.
 
 local SPEC = "spec/backoff_spec.lua"
 local FILE = "lua/synod/backoff.lua"
