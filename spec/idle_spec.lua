@@ -1,5 +1,5 @@
--- What waiting asks of a storage server: candidates, observers, waiters and consumers with nothing to do, with hints and
--- without, beside what `synod explain` says of them.
+-- What waiting asks of a storage server: candidates, observers, waiters and consumers with nothing to do, with hints
+-- and without, beside what `synod explain` says of them.
 --
 -- All wait at once, for 9 s; SYNOD_ROUNDS (any number) makes it two minutes, and says what was measured.
 
