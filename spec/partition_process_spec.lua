@@ -92,4 +92,24 @@ describe("a partition of processes", function()
     runs = read_log(folder:read "log")
     assert.is_nil(next(runs), "the last one stops everything")
   end)
+
+  it("has the items of one that was killed run by the others at once where one supervisor has started them", function()
+    local folder <close> = sh.folder()
+    folder:write("run.lua", SCRIPT)
+    local output, code = sh.run(WAIT .. [[
+      $SYNOD run -n 3 $DIR/run.lua $DIR/log 15 > $DIR/out 2>&1 & all=$!
+      for i in 0 1 2; do seen 2 "^start run_IN_$i"; done
+      for p in $(pgrep -P $all); do
+        tr '\0' '\n' < /proc/$p/environ | grep -qx SYNOD_INSTANCE=run_IN_1 && kill -9 $p
+      done
+      lines=$(wc -l < $DIR/log)
+      for _ in $(seq 60); do
+        [ "$(tail -n +$((lines + 1)) $DIR/log | grep -c '^start')" -ge 2 ] && echo "run again" && break
+        sleep 0.1
+      done
+      kill -TERM $all; wait $all; true
+    ]], { dir = folder.path, timeout = 60, env = { SYNOD_STORE = "embedded:" .. folder.path .. "/store.db" } })
+    assert.equal(0, code, output)
+    assert.equal("run again\n", output, folder:read "out")
+  end)
 end)

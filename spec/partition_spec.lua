@@ -1,6 +1,8 @@
 -- The partition on the virtual clock: who runs what, and how items move.
 
 local core = require "synod.core"
+local lease = require "synod.lease"
+local membership = require "synod.membership"
 local partition = require "synod.partition"
 local plan = require "synod.plan"
 local rivals = require "spec.support.rivals"
@@ -258,6 +260,62 @@ describe("a partition", function()
         second.task:cancel()
       end, { faults = { b = deaf } })
     end
+  end)
+
+  it("leaves what is new to whose share it is for a while, and takes at once what was run before", function()
+    rivals.run({ "a", "b" }, function(a, b)
+      local ghost = membership.new { name = "partition-shards", ttl = 600, store = b.store, instance = b.who }
+      assert(ghost:join { info = {} })
+      local i1 = b.store:container("locks"):blob "partition/shards/i1"
+      local held = assert(lease.contender(i1, { ttl = 15, instance = b.who }):try())
+      local log = new_log()
+      local first = life(a, log, ITEMS)
+      synod.sleep(1.5)
+      assert.equal("4", counts(first))
+      synod.sleep(10)
+      assert.equal("6", counts(first))
+      assert(held:release())
+      synod.sleep(1.5)
+      assert.equal("7", counts(first))
+      stop(first)
+      ghost:leave()
+    end)
+  end)
+
+  it("has what one that retires runs fetched by the others though the dead still have a share", function()
+    local deaf = {}
+    for i = 60, 900 do deaf[#deaf + 1] = { kind = "lost-request", ordinal = i } end
+    rivals.run({ "a", "b", "c" }, function(a, b, c)
+      local log, more = new_log(), { member_ttl = 600 }
+      local second = life(b, log, ITEMS, more)
+      synod.sleep(1)
+      local first, third = life(a, log, ITEMS, more), life(c, log, ITEMS, more)
+      synod.sleep(90)
+      assert.equal("0 3 4", counts(first, second, third))
+      assert.is_true(first.p:retire { timeout = 15 })
+      assert.is_true(first.task:join())
+      synod.sleep(1)
+      assert.equal("7", counts(third))
+      assert.equal(1, log.most)
+      stop(third)
+      second.task:cancel()
+    end, { faults = { b = deaf } })
+  end)
+
+  it("ends soon after the time to retire is over, whoever has been asked to get ready", function()
+    rivals.run({ "a", "b" }, function(a, b)
+      local log = new_log()
+      local first = life(a, log, ITEMS, { answer = 100 })
+      synod.sleep(2)
+      local second = life(b, log, ITEMS, { answer = 100, on_arriving = function() synod.sleep(1000) end })
+      synod.sleep(5)
+      local from = synod.now()
+      assert.is_nil((first.p:retire { timeout = 8 }))
+      assert.is_true(first.task:join(0.1))
+      assert.is_true(synod.now() - from < 10)
+      assert.equal("0", counts(first))
+      stop(second)
+    end)
   end)
 
   it("asks for nothing more when it retires, and waits for its hooks before it gives back", function()

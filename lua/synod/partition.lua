@@ -26,6 +26,7 @@ local MEMBER_TTL_MAX_S = 15
 local ANSWER_S = 10
 local RETIRE_S = 60
 local STOP_S = 8 -- of the 10 that handlers of a controlled stop have
+local STOPPED_S = 1.5 -- what is stopped then has for its clean-up
 local AGAIN_S = 1
 local LOOKS = 15 -- in the time of a lease, where nothing tells of changes
 local LOOK_REQUESTS = 2
@@ -289,7 +290,7 @@ local function finish(self, watchers, err)
 end
 
 local function is_over(self)
-  local empty = next(self.jobs) == nil and next(self.movers) == nil
+  local empty = next(self.jobs) == nil and (self.late or next(self.movers) == nil)
   return self.failed or self.refusal or self.retiring and empty
 end
 
@@ -310,7 +311,7 @@ function Partition:run(items, fn)
     task.on("stopping", function() self:retire { timeout = self.options.stop_timeout } end)
   end
   self.said, self.giving, self.movers, self.asking = {}, 0, {}, nil
-  self.failed, self.refusal, self.retiring, self.finishing = nil, nil, nil, nil
+  self.failed, self.refusal, self.retiring, self.late, self.finishing = nil, nil, nil, nil, nil
   self.fn, self.gone = fn, core.event()
   local watchers = {}
   local _ <close> = setmetatable({}, { __close = function(_, err) finish(self, watchers, err) end })
@@ -340,7 +341,10 @@ function Partition:retire(given)
   self.wake:set()
   if self.gone:wait(timeout) then return true end
   local left = mine(self)
+  self.late = true
   for _, share in next, self.jobs do share:halt "it retires" end
+  self.wake:set()
+  self.gone:wait(STOPPED_S)
   return nil, core.new_error {
     code = "Timeout", operation = "retire from", target = ("the partition '%s'"):format(self.options.name),
     message = ("nobody had come for %d items when %g s had passed"):format(left, timeout),

@@ -12,7 +12,7 @@ local sight = require "synod.sight"
 local shares = {}
 
 local ITEMS_MAX = 1000
-local PATIENCE_LOOKS = 3          -- what is free for longer is taken beyond the share
+local PATIENCE_LOOKS = 3          -- whose turn it is has so many looks to take what is free, or of one who is going
 local STALE = 0.45                -- of its ttl: a record unchanged for longer was due to be renewed
 local LIST = "list the blobs"     -- what the err of a page that failed says was attempted
 
@@ -25,7 +25,7 @@ Shares.__index = Shares
 function shares.new(given)
   return setmetatable({
     container = given.container, prefix = given.prefix, me = given.me, members = given.members,
-    patience = given.look * PATIENCE_LOOKS, sights = {}, free_since = {},
+    patience = given.look * PATIENCE_LOOKS, sights = {}, free_since = {}, was_held = {}, going_since = {},
   }, Shares)
 end
 
@@ -116,12 +116,29 @@ local function may_be_free(self, view, item)
   return mark.holder == self.me or not view.members[mark.holder] or still > mark.ttl * STALE
 end
 
+--- Since when each of the keys of `now` has been one.
+local function ages(before, now, at)
+  local since = {}
+  for key in next, now do since[key] = before[key] or at end
+  return since
+end
+
+--- Remembers since when what is free is free. What was held before, by us too, is nobody's turn: it is overdue at once.
 local function note_free(self, view)
-  local since, now = {}, core.now()
-  for item in next, view.items do
-    if may_be_free(self, view, item) then since[item] = self.free_since[item] or now end
+  local free, at = {}, core.now()
+  for item in next, view.items do free[item] = may_be_free(self, view, item) or nil end
+  self.free_since = ages(self.free_since, free, at)
+  for item in next, free do
+    if self.was_held[item] then self.free_since[item] = -math.huge end
   end
-  self.free_since = since
+  for item in next, self.was_held do self.was_held[item] = view.items[item] end
+  for item in next, view.held do self.was_held[item] = true end
+end
+
+local function note_going(self, view)
+  local going = {}
+  for id, info in next, view.members do going[id] = info.retiring end
+  self.going_since = ages(self.going_since, going, core.now())
 end
 
 --- One look at everything.
@@ -141,14 +158,15 @@ function Shares:look(items)
   end
   view.low, view.high = total // active, -(-total // active)
   note_free(self, view)
+  note_going(self, view)
   return view
 end
 
 ---------------------------------------------------------------- judging
 
 --- What may be free, in an order of our own, so that many who come at once do not meet. The second result is how many
---- of them, the first in the list, nobody has taken for so long that they are to be run by whoever finds them: their
---- instance is dead, but still has a share.
+--- of them, the first in the list, are to be run by whoever finds them, beyond his share too: they were run before, or
+--- nobody has taken them for a while. Their instance is dead, but still has a share.
 ---@return string[] items, integer overdue
 function View:free()
   local list, overdue, now = {}, 0, core.now()
@@ -172,13 +190,19 @@ function View:is_alone()
   return true
 end
 
---- Whom one with so many is to ask: one who is going, else who has most, and two more than he.
+--- Is it overdue for what one who is going has?
+local function is_late(self, id)
+  return core.now() - self.place.going_since[id] >= self.place.patience
+end
+
+--- Whom one with so many is to ask: one who is going, else who has most, and two more than he. What one who is going
+--- has left after a while is everybody's: whose turn it was is dead.
 local function donor(self, mine)
   local best, most
   for _, id in ipairs(shares.sorted(self.count)) do
     local count, going = self.count[id], self.members[id].retiring
     local enough = id ~= self.place.me and count > 0
-      and (going and mine < self.high or count >= mine + 2 and mine < self.low)
+      and (going and (mine < self.high or is_late(self, id)) or count >= mine + 2 and mine < self.low)
     local weight = count + (going and ITEMS_MAX or 0)
     if enough and (not most or weight > most) then best, most = id, weight end
   end
