@@ -8,7 +8,7 @@ local sh = require "spec.support.sh"
 local SCRIPTS = {
   ["startup-barrier"] = { args = "0.3", n = 3, says = { "all 3 are ready", "all 3 are ready", "all 3 are ready" } },
   ["account-balance"] = { args = "11", n = 3, says = { "rolled back; the accounts have 2000 together" } },
-  leader = { args = "3", n = 3, says = { "I lead, with the fence %d+", "I work by plan 1 of leader_IN_%d" } },
+  leader = { args = "6", n = 3, says = { "I lead, with the fence %d+", "I work by plan 1 of leader_IN_%d" } },
   ["new-year-peak"] = { args = "60", n = 3, says = { "60 settled by all" } },
   ["master-and-workers"] = { args = "5", n = 3, says = { "5133 primes up to 50000" } },
   registry = { args = "3", n = 3, says = { "up: registry_IN_0 at 127.0.0.1:%d+, registry_IN_1", "says hello" } },
