@@ -190,6 +190,18 @@ return {
     spec = "spec/store/body_spec.lua", case = "a put in between takes the blocks away",
   },
   {
+    call = "GetBlob, GetBlobProperties", state = "a copy of an append blob to which nothing was appended",
+    ours = "no committed block",
+    azurite = "one",
+    walk = { on = "blob", method = "get head read", ours = "committed_block_count=integer 0",
+      azurite = "committed_block_count=integer 1 .*length=integer 0" },
+  },
+  {
+    call = "PutBlock", state = "the blob's lease was broken, or has expired; the blocks are never committed",
+    ours = "nothing is written: the lease stays as it was",
+    azurite = "the lease is available; the walk begins such a blob anew",
+  },
+  {
     call = "CopyBlob", state = "the target's lease was broken, or has expired",
     ours = "the copy is a write: the lease is available",
     azurite = "it stays as it was; the walk (spec/support/walk.lua) begins such a blob anew",

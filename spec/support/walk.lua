@@ -212,12 +212,12 @@ local function mend(self, call)
 end
 
 --- Whether the emulator has done to the blob what is not in its answer: blocks that were sent in vain pass for a
---- blob there, and a copy leaves a lease broken or expired that a write should make available.
+--- blob there and end the memory of a lease, and a copy does not end it.
 local function has_parted(self, call)
-  if call.method == "write" then return state(self, call):find "^BlobNotFound" ~= nil end
-  if call.method ~= "copy_from" then return false end
+  if call.method ~= "write" and call.method ~= "copy_from" then return false end
   local ours, theirs = object(self, call, 1):head(), object(self, call, 2):head()
-  return ours ~= nil and theirs ~= nil and ours.lease_state == "available" and theirs.lease_state ~= "available"
+  if not ours then return call.method == "write" end
+  return theirs ~= nil and ours.lease_state ~= theirs.lease_state
 end
 
 --- Goes one step: whether the stores still agree, and its line; nil when the rest cannot be compared, since a real
