@@ -57,12 +57,19 @@ local working = synod.spawn(work.work, work, function(chunk)
   return chunk * chunk
 end)
 
-local up = assert(nodes:wait { timeout = 60 })
-print(("%d of the nodes are up, %d are needed"):format(up.count, up.need))
-local leading = synod.spawn(nodes.head, nodes, lead)
-assert(require("synod.backoff").poll(function() return progress() == "done" end,
-  { store = synod.store, container = "head-node", timeout = 300, max = 1 }))
-leading:cancel()
-leading:join()
+local function wait_done()
+  return assert(require("synod.backoff").poll(function() return progress() == "done" end,
+    { store = synod.store, container = "head-node", timeout = 300, max = 1 }))
+end
+
+--- Stands for the head; one that comes when all is done finds no quorum any more, and needs none.
+local function stand()
+  local up = assert(nodes:wait { timeout = 60 })
+  print(("%d of the nodes are up, %d are needed"):format(up.count, up.need))
+  nodes:head(lead)
+  return wait_done()
+end
+
+synod.race { wait_done, stand }
 work:drain {}
 assert(working:join())
