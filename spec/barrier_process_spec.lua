@@ -78,7 +78,7 @@ describe("a barrier of processes", function()
     local folder <close> = sh.folder()
     folder:write("crash.lua", [[
       local synod = require "synod"
-      local me, flags = synod.instance, require "synod.flags"
+      local me, flags = synod.instance, require "synod.barrier.flags"
       if me.ordinal == 2 then
         synod.sleep(0.3)
         local key = me.deployment .. "/crash/startup"

@@ -1,7 +1,7 @@
 -- What a barrier leaves in the store, how often it asks, and what is cleaned up.
 
 local barrier = require "synod.barrier"
-local flags = require "synod.flags"
+local flags = require "synod.barrier.flags"
 local fleet = require "spec.support.fleet"
 local generation = require "synod.generation"
 local synod = require "synod"

@@ -1,8 +1,8 @@
 -- Schedules and time zones: when a line is due, across both changes of the clock.
 
-local calendar = require "synod.calendar"
+local calendar = require "synod.cron.calendar"
 local sh = require "spec.support.sh"
-local zone = require "synod.zone"
+local zone = require "synod.cron.zone"
 
 local berlin = assert(zone.open "Europe/Berlin")
 local utc = assert(zone.open "UTC")
@@ -219,7 +219,7 @@ describe("a time zone", function()
       local file = assert(io.open(folder .. "/" .. name, "wb"))
       file:write(text)
       file:close()
-      local script = ("print(require('synod.zone').open '%s')"):format(name)
+      local script = ("print(require('synod.cron.zone').open '%s')"):format(name)
       local output = sh.run(([[printf %%s "%s" > "$DIR/s.lua"; "$SYNOD" "$DIR/s.lua"]]):format(script),
         { dir = folder, env = { TZDIR = folder } })
       assert.matches("cannot be read", output, 1, true)

@@ -1,7 +1,7 @@
 -- Schedules on the virtual clock, which begins on 2024-01-01: each slot as promised, across both changes of the clock,
 -- and when runners are killed, stopped, cut off and started again.
 
-local calendar = require "synod.calendar"
+local calendar = require "synod.cron.calendar"
 local core = require "synod.core"
 local cron = require "synod.cron"
 local fleet = require "spec.support.fleet"

@@ -1,7 +1,7 @@
 -- What belongs to a guard beside tasks: connections, listeners, commands, requests, and the lease on its blob.
 
 local core = require "synod.core"
-local guard = require "synod.guard"
+local guard = require "synod.lease.guard"
 local net = require "synod.net"
 local synod = require "synod"
 

@@ -6,7 +6,7 @@ local sh = require "spec.support.sh"
 local SCRIPT = [[
 local synod = require "synod"
 local core = require "synod.core"
-local guard = require "synod.guard"
+local guard = require "synod.lease.guard"
 local how, soft, hard, slice = ...
 local function closing(fn) return setmetatable({}, { __close = fn }) end
 local function forever() while true do end end

@@ -1,7 +1,7 @@
 -- Guards under a virtual clock: who is stopped, when, and what is left.
 
 local core = require "synod.core"
-local guard = require "synod.guard"
+local guard = require "synod.lease.guard"
 
 local S = 1000000000
 

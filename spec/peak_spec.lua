@@ -5,7 +5,7 @@
 
 local azurite = require "spec.support.azurite"
 local core = require "synod.core"
-local envelope = require "synod.envelope"
+local envelope = require "synod.workqueue.envelope"
 local synod = require "synod"
 local witness = require "spec.support.witness"
 local workqueue = require "synod.workqueue"

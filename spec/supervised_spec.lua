@@ -1,9 +1,9 @@
 -- Supervised death: what an instance of `synod run -n` held is given back when it has died, and only then.
 
 local core = require "synod.core"
-local estate = require "synod.estate"
+local estate = require "synod.lease.estate"
 local lease = require "synod.lease"
-local mark = require "synod.mark"
+local mark = require "synod.lease.mark"
 local sh = require "spec.support.sh"
 
 local LEADER = [[

@@ -9,9 +9,9 @@
 -- leader that crashes is replaced without anybody waiting for its lease to end. Only a process that we have reaped is
 -- treated so. What cannot be given back (the store does not answer) runs out by itself.
 
-local board = require "synod.board"
+local board = require "synod.hints.board"
 local core = require "synod.core"
-local ledger = require "synod.ledger"
+local ledger = require "synod.lease.ledger"
 local net = require "synod.net"
 
 local bonds = {}
@@ -97,7 +97,7 @@ local function give_back(self, entry)
   if store then
     local blob = store:container(entry.container):blob(entry.name)
     local done
-    done, err = require("synod.estate").give_back(blob, entry, { timeout = GIVE_BACK_S })
+    done, err = require("synod.lease.estate").give_back(blob, entry, { timeout = GIVE_BACK_S })
     if done then return end
   end
   require("synod.log").warn("what a dead instance held could not be given back: it runs out by itself",

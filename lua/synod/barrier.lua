@@ -12,8 +12,8 @@
 -- barrier.md is the manual, flags.lua the records.
 
 local core = require "synod.core"
-local crossing = require "synod.crossing"
-local flags = require "synod.flags"
+local crossing = require "synod.barrier.crossing"
+local flags = require "synod.barrier.flags"
 local generation = require "synod.generation"
 local options = require "synod.options"
 local plan = require "synod.plan"

@@ -12,16 +12,16 @@
 -- knows the records, runner.lua settles one slot.
 
 local backoff = require "synod.backoff"
-local calendar = require "synod.calendar"
+local calendar = require "synod.cron.calendar"
 local core = require "synod.core"
 local lease = require "synod.lease"
 local log = require "synod.log"
 local note = require("synod.plan").note
 local options = require "synod.options"
-local runner = require "synod.runner"
-local slots = require "synod.slots"
+local runner = require "synod.cron.runner"
+local slots = require "synod.cron.slots"
 local task = require "synod.task"
-local zone = require "synod.zone"
+local zone = require "synod.cron.zone"
 
 local cron = {}
 

@@ -13,7 +13,7 @@ local core = require "synod.core"
 local options = require "synod.options"
 local seat = require "synod.seat"
 local task = require "synod.task"
-local transfer = require "synod.transfer"
+local transfer = require "synod.election.transfer"
 
 local election = {}
 

@@ -18,7 +18,7 @@
 
 local core = require "synod.core"
 local generation = require "synod.generation"
-local links = require "synod.link"
+local links = require "synod.hints.link"
 
 local hints = {}
 
@@ -69,7 +69,7 @@ end
 --- Listens, once there is something to tell.
 local function open(run)
   if run.board or not address then return end
-  run.board = require("synod.board").new()
+  run.board = require("synod.hints.board").new()
   run.own = run.board:join()
   local listener, err = require("synod.net").listen_apart(address, function(conn) serve(run, conn) end)
   if not listener then

@@ -14,8 +14,8 @@
 local backoff = require "synod.backoff"
 local core = require "synod.core"
 local hints = require "synod.hints"
-local held_lease = require "synod.held"
-local mark = require "synod.mark"
+local held_lease = require "synod.lease.held"
+local mark = require "synod.lease.mark"
 local options = require "synod.options"
 local plan = require "synod.plan"
 

@@ -14,7 +14,7 @@ local json = require "synod.json"
 local log = require "synod.log"
 local options = require "synod.options"
 local plan = require "synod.plan"
-local roster = require "synod.roster"
+local roster = require "synod.membership.roster"
 
 local membership = {}
 

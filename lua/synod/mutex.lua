@@ -11,7 +11,7 @@
 
 local backoff = require "synod.backoff"
 local core = require "synod.core"
-local line = require "synod.line"
+local line = require "synod.mutex.line"
 local options = require "synod.options"
 local seat = require "synod.seat"
 

@@ -11,14 +11,14 @@
 -- one item.
 
 local core = require "synod.core"
-local job = require "synod.job"
+local job = require "synod.partition.job"
 local membership = require "synod.membership"
 local options = require "synod.options"
 local plan = require "synod.plan"
 local seat = require "synod.seat"
-local shares = require "synod.shares"
+local shares = require "synod.partition.shares"
 local task = require "synod.task"
-local transfer = require "synod.transfer"
+local transfer = require "synod.election.transfer"
 
 local partition = {}
 

@@ -13,7 +13,7 @@
 local backoff = require "synod.backoff"
 local core = require "synod.core"
 local election = require "synod.election"
-local majority = require "synod.majority"
+local majority = require "synod.quorum.majority"
 local membership = require "synod.membership"
 local options = require "synod.options"
 local seat = require "synod.seat"

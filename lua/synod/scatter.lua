@@ -10,10 +10,10 @@
 
 local backoff = require "synod.backoff"
 local core = require "synod.core"
-local envelope = require "synod.envelope"
+local envelope = require "synod.workqueue.envelope"
 local json = require "synod.json"
 local options = require "synod.options"
-local pieces = require "synod.pieces"
+local pieces = require "synod.scatter.pieces"
 local workqueue = require "synod.workqueue"
 
 local scatter = {}

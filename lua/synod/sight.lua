@@ -7,7 +7,7 @@
 -- clock of who looks and from his own first look at it: another machine's clock is never asked.
 
 local core = require "synod.core"
-local marks = require "synod.mark"
+local marks = require "synod.lease.mark"
 
 local sight = {}
 

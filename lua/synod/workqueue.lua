@@ -11,10 +11,10 @@
 -- envelope.lua knows the record.
 
 local backoff = require "synod.backoff"
-local bell = require "synod.bell"
-local consumer = require "synod.consumer"
+local bell = require "synod.hints.bell"
+local consumer = require "synod.workqueue.consumer"
 local core = require "synod.core"
-local envelope = require "synod.envelope"
+local envelope = require "synod.workqueue.envelope"
 local options = require "synod.options"
 local plan = require "synod.plan"
 local queues = require "synod.queue"

@@ -1,7 +1,7 @@
 -- Fenced writes: of two holders' the older one's never comes after the newer one's, whatever happens on the way.
 
 local core = require "synod.core"
-local fenced = require "synod.fenced"
+local fenced = require "synod.lease.fenced"
 
 local function run(fn, options)
   return core.main(function()

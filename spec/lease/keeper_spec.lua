@@ -2,7 +2,7 @@
 
 local core = require "synod.core"
 local fleet = require "spec.support.fleet"
-local held_lease = require "synod.held"
+local held_lease = require "synod.lease.held"
 local lease = require "synod.lease"
 local sh = require "spec.support.sh"
 local synod = require "synod"

@@ -1,7 +1,7 @@
 -- Commands under a guard: they have the guard's deadlines, by their leash, on a real clock.
 
 local core = require "synod.core"
-local guard = require "synod.guard"
+local guard = require "synod.lease.guard"
 local sh = require "spec.support.sh"
 local synod = require "synod"
 

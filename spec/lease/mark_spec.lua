@@ -1,7 +1,7 @@
 -- What stands on a held blob: each case is metadata as they may be found, and what is made of them.
 
 local core = require "synod.core"
-local mark = require "synod.mark"
+local mark = require "synod.lease.mark"
 
 local CASES = {
   { what = "nothing", metadata = {}, gives = {} },

@@ -1,8 +1,8 @@
 -- Mistakes that schedules could have, each a change of one line; spec/mutations_spec.lua makes them.
 
 local SPEC, CALENDAR_SPEC = "spec/cron_spec.lua", "spec/calendar_spec.lua"
-local CRON, RUNNER, SLOTS = "lua/synod/cron.lua", "lua/synod/runner.lua", "lua/synod/slots.lua"
-local CALENDAR, ZONE = "lua/synod/calendar.lua", "lua/synod/zone.lua"
+local CRON, RUNNER, SLOTS = "lua/synod/cron.lua", "lua/synod/cron/runner.lua", "lua/synod/cron/slots.lua"
+local CALENDAR, ZONE = "lua/synod/cron/calendar.lua", "lua/synod/cron/zone.lua"
 
 return {
   {

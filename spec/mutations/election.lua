@@ -1,7 +1,7 @@
 -- Mistakes that an election could have, each a change of one line, and the spec that finds it out.
 
 local SPEC = "spec/election_spec.lua"
-local ELECTION, TRANSFER = "lua/synod/election.lua", "lua/synod/transfer.lua"
+local ELECTION, TRANSFER = "lua/synod/election.lua", "lua/synod/election/transfer.lua"
 
 return {
   { why = "the leadership is handed over before the body has ended", file = ELECTION, spec = SPEC,

@@ -1,7 +1,7 @@
 -- Mistakes that a membership could have, each a change of one line; spec/mutations_spec.lua makes them.
 
 local SPEC = "spec/membership_spec.lua"
-local ROSTER, MEMBERSHIP = "lua/synod/roster.lua", "lua/synod/membership.lua"
+local ROSTER, MEMBERSHIP = "lua/synod/membership/roster.lua", "lua/synod/membership.lua"
 
 return {
   {

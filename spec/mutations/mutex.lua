@@ -1,7 +1,7 @@
 -- Mistakes that a mutex could have, each a change of one line, and the spec that finds it out.
 
 local SPEC = "spec/mutex_spec.lua"
-local MUTEX, SEAT, LINE = "lua/synod/mutex.lua", "lua/synod/seat.lua", "lua/synod/line.lua"
+local MUTEX, SEAT, LINE = "lua/synod/mutex.lua", "lua/synod/seat.lua", "lua/synod/mutex/line.lua"
 
 return {
   { why = "the body is not guarded", file = SEAT, spec = SPEC,

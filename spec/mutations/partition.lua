@@ -1,7 +1,8 @@
 -- Mistakes that a partition could have, each a change of one line, and the spec that finds it out.
 
 local SPEC = "spec/partition_spec.lua"
-local PARTITION, JOB, SHARES = "lua/synod/partition.lua", "lua/synod/job.lua", "lua/synod/shares.lua"
+local PARTITION = "lua/synod/partition.lua"
+local JOB, SHARES = "lua/synod/partition/job.lua", "lua/synod/partition/shares.lua"
 
 return {
   { why = "an instance takes more than its share", file = PARTITION, spec = SPEC, only = "no more than a share",

@@ -1,7 +1,7 @@
 -- Mistakes that a quorum could have, each a change of one line, and the spec that finds it out.
 
 local SPEC = "spec/quorum_spec.lua"
-local QUORUM, MAJORITY = "lua/synod/quorum.lua", "lua/synod/majority.lua"
+local QUORUM, MAJORITY = "lua/synod/quorum.lua", "lua/synod/quorum/majority.lua"
 
 return {
   { why = "one fewer than a majority is enough", file = QUORUM, spec = SPEC,

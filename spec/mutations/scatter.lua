@@ -1,7 +1,7 @@
 -- Mistakes that a scattered job could have, each a change of one line; spec/mutations_spec.lua makes them.
 
 local SPEC = "spec/scatter_spec.lua"
-local PIECES, SCATTER = "lua/synod/pieces.lua", "lua/synod/scatter.lua"
+local PIECES, SCATTER = "lua/synod/scatter/pieces.lua", "lua/synod/scatter.lua"
 
 return {
   {
@@ -41,7 +41,7 @@ return {
   },
   {
     why = "a result that is false is none",
-    file = "lua/synod/pieces.lua", spec = "spec/scatter_spec.lua",
+    file = "lua/synod/scatter/pieces.lua", spec = "spec/scatter_spec.lua",
     from = "local result = record.result -- false is one too", to = "local result = record.result or nil",
   },
 }

@@ -1,7 +1,7 @@
 -- Mistakes that a work queue could have, each a change of one line; spec/mutations_spec.lua makes them.
 
 local SPEC = "spec/workqueue_spec.lua"
-local DELIVERY, CONSUMER = "lua/synod/delivery.lua", "lua/synod/consumer.lua"
+local DELIVERY, CONSUMER = "lua/synod/workqueue/delivery.lua", "lua/synod/workqueue/consumer.lua"
 
 return {
   {
@@ -50,12 +50,13 @@ end]], to = [[hide(self, d, self.options.visibility, "failed") end]],
   },
   {
     why = "the queue that was first has every place that becomes free",
-    file = "lua/synod/turns.lua", spec = SPEC, from = [[(self.free < n or self.waiting[1] ~= ticket)]],
+    file = "lua/synod/workqueue/turns.lua", spec = SPEC, from = [[(self.free < n or self.waiting[1] ~= ticket)]],
     to = [[(self.free < n or self.waiting[#self.waiting] ~= ticket)]],
   },
   {
     why = "a message of a newer version is handled",
-    file = "lua/synod/envelope.lua", spec = SPEC, from = [[if value.v > LAYOUT then return nil, newer(value.v) end]],
+    file = "lua/synod/workqueue/envelope.lua", spec = SPEC,
+    from = [[if value.v > LAYOUT then return nil, newer(value.v) end]],
     to = [[]],
   },
   {

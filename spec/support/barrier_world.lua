@@ -193,7 +193,7 @@ function world.run(seed, barrier)
   end, { clock = "virtual", seed = seed })
 end
 
-local MODULES = { "options", "backoff", "flags", "sweep", "generation", "crossing", "barrier" }
+local MODULES = { "options", "backoff", "barrier.flags", "sweep", "generation", "barrier.crossing", "barrier" }
 
 --- The barrier with one change in its sources, loaded apart from the real one.
 ---@param mutation { file: string, find: string, replace: string }
@@ -202,9 +202,9 @@ function world.mutated(mutation)
   local loaded, found = {}, false
   local env = setmetatable({ require = function(name) return loaded[name] or require(name) end }, { __index = _G })
   for _, name in ipairs(MODULES) do
-    local file <close> = assert(io.open(("lua/synod/%s.lua"):format(name)))
+    local file <close> = assert(io.open(("lua/synod/%s.lua"):format((name:gsub("%.", "/")))))
     local source = file:read("a")
-    if name == mutation.file then
+    if name:match "[^.]+$" == mutation.file then
       local from, to = source:find(mutation.find, 1, true)
       assert(from and not source:find(mutation.find, to + 1, true), "it must be there, once: " .. mutation.find)
       source, found = source:sub(1, from - 1) .. mutation.replace .. source:sub(to + 1), true

@@ -7,10 +7,10 @@
 -- This file alone knows the records. A slot is claimed by holding its blob's lease; what became of it is written once,
 -- as one write that is fenced and goes by that lease.
 
-local calendar = require "synod.calendar"
+local calendar = require "synod.cron.calendar"
 local core = require "synod.core"
 local json = require "synod.json"
-local mark = require "synod.mark"
+local mark = require "synod.lease.mark"
 local sweep = require "synod.sweep"
 
 local slots = {}

@@ -5,12 +5,12 @@
 -- message that was got has a task that keeps it and waits for its handler, of which `concurrency` run at once.
 
 local backoff = require "synod.backoff"
-local bell = require "synod.bell"
+local bell = require "synod.hints.bell"
 local core = require "synod.core"
-local delivery = require "synod.delivery"
-local envelope = require "synod.envelope"
+local delivery = require "synod.workqueue.delivery"
+local envelope = require "synod.workqueue.envelope"
 local log = require "synod.log"
-local turns = require "synod.turns"
+local turns = require "synod.workqueue.turns"
 
 local consumer = {}
 

@@ -11,7 +11,7 @@
 -- minute: it leaves out what is skipped and repeats what is repeated. Any other line is due once for each of its times:
 -- one that is skipped at the instant of the change, one that is repeated the first time.
 
-local zone = require "synod.zone"
+local zone = require "synod.cron.zone"
 
 local calendar = {}
 

@@ -10,7 +10,7 @@
 
 local backoff = require "synod.backoff"
 local core = require "synod.core"
-local marks = require "synod.mark"
+local marks = require "synod.lease.mark"
 
 local addresses = {}
 

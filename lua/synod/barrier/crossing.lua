@@ -7,7 +7,7 @@
 
 local backoff = require "synod.backoff"
 local core = require "synod.core"
-local flags = require "synod.flags"
+local flags = require "synod.barrier.flags"
 
 local crossing = {}
 

@@ -9,7 +9,7 @@
 -- (dequeue_count), so that a consumer that dies counts as one; those that were given back do not.
 
 local core = require "synod.core"
-local envelope = require "synod.envelope"
+local envelope = require "synod.workqueue.envelope"
 
 local delivery = {}
 

@@ -10,8 +10,8 @@
 
 local backoff = require "synod.backoff"
 local core = require "synod.core"
-local fenced = require "synod.fenced"
-local guard = require "synod.guard"
+local fenced = require "synod.lease.fenced"
+local guard = require "synod.lease.guard"
 local seat = require "synod.seat"
 
 local majority = {}

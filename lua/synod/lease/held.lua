@@ -9,10 +9,10 @@
 -- Made by synod.lease: contender:try, contender:take, blob:lease { keep = true }.
 
 local core = require "synod.core"
-local fenced = require "synod.fenced"
-local guard = require "synod.guard"
+local fenced = require "synod.lease.fenced"
+local guard = require "synod.lease.guard"
 local hints = require "synod.hints"
-local ledger = require "synod.ledger"
+local ledger = require "synod.lease.ledger"
 
 local held = {}
 
@@ -106,7 +106,7 @@ function Held:status()
   return self.keeper:status()
 end
 
---- Writes with our fence, refused (Fenced) where a newer one is stored; see synod.fenced.
+--- Writes with our fence, refused (Fenced) where a newer one is stored; see synod.lease.fenced.
 Held.put, Held.set_metadata, Held.merge = fenced.put, fenced.set_metadata, fenced.merge
 
 --- The end of a to-be-closed variable: gives it back, whatever comes of it.

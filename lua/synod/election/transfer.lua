@@ -14,9 +14,9 @@
 local backoff = require "synod.backoff"
 local core = require "synod.core"
 local hints = require "synod.hints"
-local held_lease = require "synod.held"
+local held_lease = require "synod.lease.held"
 local lease = require "synod.lease"
-local marks = require "synod.mark"
+local marks = require "synod.lease.mark"
 
 local transfer = {}
 

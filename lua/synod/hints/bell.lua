@@ -12,7 +12,7 @@
 -- Who did not for a minute is taken out of the list: it has died, or something else listens there.
 -- Whatever goes wrong here costs looks, or a push is found by the next look: nobody is told but the log for debugging.
 
-local addresses = require "synod.addresses"
+local addresses = require "synod.hints.addresses"
 local core = require "synod.core"
 local hints = require "synod.hints"
 local log = require "synod.log"

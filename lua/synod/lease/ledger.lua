@@ -16,7 +16,7 @@ local ENTRIES_MAX = 16384 -- held at once; what is beyond runs out by itself
 
 local FIELDS = { "kind", "id", "fence", "url", "container", "name" }
 
----@class synod.ledger.Entry
+---@class synod.lease.ledger.Entry
 ---@field kind "service"|"record"
 ---@field id string         the lease id; of a record ""
 ---@field fence integer     0: none
@@ -62,7 +62,7 @@ function Line:drop()
 end
 
 --- Notes what is held from now on. nil: nobody would read it.
----@param entry synod.ledger.Entry
+---@param entry synod.lease.ledger.Entry
 ---@return { drop: fun(self) }|nil
 function ledger.hold(entry)
   if not descriptor() then return nil end
@@ -78,7 +78,7 @@ end
 
 --- What a process that has ended left behind.
 ---@param of integer  the descriptor
----@return synod.ledger.Entry[]
+---@return synod.lease.ledger.Entry[]
 function ledger.read(of)
   local list = {}
   for _, text in next, core.slots_read(of) do list[#list + 1] = decode(text) end

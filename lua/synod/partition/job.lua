@@ -6,7 +6,7 @@
 
 local core = require "synod.core"
 local seat = require "synod.seat"
-local transfer = require "synod.transfer"
+local transfer = require "synod.election.transfer"
 
 local job = {}
 

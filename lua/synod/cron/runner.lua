@@ -12,7 +12,7 @@ local core = require "synod.core"
 local json = require "synod.json"
 local lease = require "synod.lease"
 local log = require "synod.log"
-local slots = require "synod.slots"
+local slots = require "synod.cron.slots"
 local task = require "synod.task"
 
 local runner = {}

@@ -3,12 +3,12 @@
 --   estate.give_back(blob, entry)                   it is free at once
 --   local held = estate.resume(blob, entry, { ttl = 15 })      or it is ours, without an instant in which it was free
 --
--- For supervisors, of processes that they have reaped, and with what those had noted (synod.ledger): nobody else can
--- tell the dead from the slow. docs/reference/leases.md is the manual.
+-- For supervisors, of processes that they have reaped, and with what those had noted (ledger.lua): nobody else can tell
+-- the dead from the slow. docs/reference/leases.md is the manual.
 
 local core = require "synod.core"
 local lease = require "synod.lease"
-local mark = require "synod.mark"
+local mark = require "synod.lease.mark"
 
 local estate = {}
 
@@ -44,7 +44,7 @@ end
 
 --- Gives back what a process held that is known to be dead: a supervisor's business, of processes that it has reaped.
 ---@param blob synod.Blob
----@param entry synod.ledger.Entry  what it had noted
+---@param entry synod.lease.ledger.Entry  what it had noted
 ---@param given? synod.CallOptions
 ---@return true|nil, synod.Error? err  true also when it has passed on already
 function estate.give_back(blob, entry, given)
@@ -58,7 +58,7 @@ end
 --- fence raised before it is held. The old id is worth nothing from then on. A record, which has no id, is given back
 --- and taken again.
 ---@param blob synod.Blob
----@param entry synod.ledger.Entry
+---@param entry synod.lease.ledger.Entry
 ---@param given? synod.Contender.Options  as of a contender
 ---@return synod.Held|nil, synod.Error? err  LeaseAlreadyPresent: it has passed on
 function estate.resume(blob, entry, given)
