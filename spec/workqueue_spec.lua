@@ -296,6 +296,20 @@ describe("a handler that fails", function()
     end)
   end)
 
+  it("has its message moved at its last failure, not a back-off later", function()
+    fleet.run(function(store)
+      local retry = { min = 5, max = 500, factor = 100, jitter = false }
+      local q, tries = queue(store, { max_attempts = 2, retry = retry }), 0
+      assert(q:push "x")
+      consume_for(q, 20, function()
+        tries = tries + 1
+        error("broken", 0)
+      end)
+      assert.equal(2, tries)
+      assert.equal(1, #messages_of(store, "tasks-poison"))
+    end)
+  end)
+
   it("can reject a message that will never be handled", function()
     fleet.run(function(store)
       local q, tries = queue(store), 0
