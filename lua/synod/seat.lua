@@ -130,8 +130,14 @@ function Seat:hint()
   return hints.on(self.options.store, self.place_name)
 end
 
---- Whether to go on though the store refused: for a while, where it may come right.
-local function bears(self, err)
+--- Whether to go on though the store refused: for a while, where it may come right. Without an err: it has answered.
+---@param err? synod.Error
+---@return boolean
+function Seat:bears(err)
+  if not err then
+    self.outage = nil
+    return true
+  end
   self.outage = self.outage or core.instant()
   return err.retryable and core.instant() - self.outage < OUTAGE_MAX_S * 1e9
 end
@@ -149,11 +155,11 @@ function Seat:take(timeout, seen)
       if held then return true, held end
       last = refusal
       if hint then hint:toward(refusal.hints) end
-      if refusal.code ~= "LeaseAlreadyPresent" then return not bears(self, refusal), nil, refusal end
-      self.outage = nil
+      if refusal.code ~= "LeaseAlreadyPresent" then return not self:bears(refusal), nil, refusal end
+      self:bears()
       return seen and seen(refusal), nil, refusal
     end, self:place(timeout, hint))
-    self.outage = nil
+    self:bears()
     if settled then return held, err end
     return nil, last
   end)

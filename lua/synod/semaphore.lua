@@ -187,14 +187,18 @@ end
 local function acquire(self, timeout)
   local azure = self.options.store:kind() == "azure"
   local hint <close> = azure and hints.on(self.options.store, self.options.container .. "/" .. self.name) or nil
-  local place = seat_of(self, 1):place(timeout, hint)
+  local seat_one = seat_of(self, 1)
+  local place = seat_one:place(timeout, hint)
   place.prefix = self.name
   local refusal
   local settled, permit, err = backoff.poll(function(left)
     local done, permit, why = try_all(self, left)
     refusal = why
+    local answered = done or why.operation == "acquire" -- all are out: the store has said so
+    if not seat_one:bears(not answered and why or nil) then return true, nil, why end
     return done, permit, why
   end, place)
+  seat_one:bears()
   if settled then return permit, err end
   if refusal.code == "Timeout" and refusal.operation == "acquire" then
     refusal = failure(self, "Timeout", ("all %d were out for %g s"):format(self.options.permits, timeout))

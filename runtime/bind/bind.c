@@ -169,6 +169,20 @@ const char *bind_opt_string_field(lua_State *L, int table, const char *field, si
     return s;
 }
 
+void bind_set_text(lua_State *L, const char *field, const char *text) {
+    if (text[0]) {
+        lua_pushstring(L, text);
+        lua_setfield(L, -2, field);
+    }
+}
+
+void bind_set_number(lua_State *L, const char *field, int64_t number) {
+    if (number) {
+        lua_pushinteger(L, number);
+        lua_setfield(L, -2, field);
+    }
+}
+
 int64_t bind_opt_integer_field(lua_State *L, int table, const char *field, int64_t absent) {
     if (!push_field(L, table, field)) {
         return absent;

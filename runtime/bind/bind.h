@@ -41,6 +41,10 @@ int64_t bind_opt_integer_field(lua_State *L, int table, const char *field, int64
 int64_t bind_opt_seconds_field(lua_State *L, int table, const char *field, int64_t absent);
 bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool absent);
 
+/* A field of the table at the top; "" and 0, what is not told, leave it absent. */
+void bind_set_text(lua_State *L, const char *field, const char *text);
+void bind_set_number(lua_State *L, const char *field, int64_t number);
+
 /* One per file of this room, in the order of luaopen_synod_core: X(noun). */
 #define BIND_LIST(X)                                                                               \
     X(task)                                                                                        \

@@ -188,20 +188,6 @@ static int fail(lua_State *L, const struct bound_keeper *b, const struct error *
     return bind_fail(L, e, b->operation, target);
 }
 
-static void set_text(lua_State *L, const char *field, const char *text) {
-    if (text[0]) {
-        lua_pushstring(L, text);
-        lua_setfield(L, -2, field);
-    }
-}
-
-static void set_number(lua_State *L, const char *field, int64_t number) {
-    if (number) {
-        lua_pushinteger(L, number);
-        lua_setfield(L, -2, field);
-    }
-}
-
 static void set_seconds(lua_State *L, const char *field, int64_t ns) {
     lua_pushnumber(L, seconds_from_ns(ns));
     lua_setfield(L, -2, field);
@@ -211,14 +197,14 @@ static void set_seconds(lua_State *L, const char *field, int64_t ns) {
 static void tell_holder(lua_State *L, struct vm *vm, const struct keeper *k) {
     const struct mark *m = keeper_seen(k);
     int64_t again = keeper_again(k), now = world_now(vm_world(vm));
-    set_text(L, "holder", m->holder);
-    set_text(L, "host", m->host);
-    set_text(L, "since", m->since);
-    set_text(L, "purpose", m->purpose);
-    set_text(L, "next", m->next);
-    set_text(L, "hints", m->hints);
-    set_number(L, "pid", m->pid);
-    set_number(L, "fence", m->fence);
+    bind_set_text(L, "holder", m->holder);
+    bind_set_text(L, "host", m->host);
+    bind_set_text(L, "since", m->since);
+    bind_set_text(L, "purpose", m->purpose);
+    bind_set_text(L, "next", m->next);
+    bind_set_text(L, "hints", m->hints);
+    bind_set_number(L, "pid", m->pid);
+    bind_set_number(L, "fence", m->fence);
     if (again != NEVER) {
         set_seconds(L, "again", again > now ? again - now : 0);
     }
@@ -432,8 +418,8 @@ static int keeper_status(lua_State *L) {
     static const char *const STATES[] = {"free", "trying", "held", "lost", "leaving", "left"};
     struct keeper *k = keeper_check(L)->keeper;
     lua_newtable(L);
-    set_text(L, "state", STATES[keeper_state(k)]);
-    set_number(L, "fence", keeper_fence(k));
+    bind_set_text(L, "state", STATES[keeper_state(k)]);
+    bind_set_number(L, "fence", keeper_fence(k));
     lua_pushinteger(L, keeper_renewals(k));
     lua_setfield(L, -2, "renewals");
     set_seconds(L, "confirmed", keeper_confirmed(k));

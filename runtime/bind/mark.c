@@ -27,20 +27,6 @@ static const char *check_pairs(lua_State *L, size_t *len) {
     return lua_tolstring(L, -1, len);
 }
 
-static void set_text(lua_State *L, const char *field, const char *text) {
-    if (text[0]) {
-        lua_pushstring(L, text);
-        lua_setfield(L, -2, field);
-    }
-}
-
-static void set_number(lua_State *L, const char *field, int64_t number) {
-    if (number) {
-        lua_pushinteger(L, number);
-        lua_setfield(L, -2, field);
-    }
-}
-
 /* core.mark_read(metadata) -> {holder =, host =, pid =, since =, purpose =, hints =, next =, fence =, ttl =, beat =}, or nil, err;
  * what is not told is absent */
 static int l_mark_read(lua_State *L) {
@@ -55,15 +41,15 @@ static int l_mark_read(lua_State *L) {
         return bind_fail(L, &err, "read the metadata of a lease", NULL);
     }
     lua_createtable(L, 0, 10);
-    set_text(L, "holder", m.holder);
-    set_text(L, "host", m.host);
-    set_text(L, "since", m.since);
-    set_text(L, "purpose", m.purpose);
-    set_text(L, "hints", m.hints);
-    set_text(L, "next", m.next);
-    set_number(L, "pid", m.pid);
-    set_number(L, "fence", m.fence);
-    set_number(L, "beat", m.beat);
+    bind_set_text(L, "holder", m.holder);
+    bind_set_text(L, "host", m.host);
+    bind_set_text(L, "since", m.since);
+    bind_set_text(L, "purpose", m.purpose);
+    bind_set_text(L, "hints", m.hints);
+    bind_set_text(L, "next", m.next);
+    bind_set_number(L, "pid", m.pid);
+    bind_set_number(L, "fence", m.fence);
+    bind_set_number(L, "beat", m.beat);
     if (m.ttl_ms) {
         lua_pushnumber(L, seconds_from_ns(m.ttl_ms * NS_PER_MS));
         lua_setfield(L, -2, "ttl");

@@ -62,6 +62,18 @@ describe("a lease that is kept", function()
     end)
   end)
 
+  it("is free when any release of it has returned, also one that found another under way", function()
+    run(function(blob)
+      local held = take(blob)
+      local first = synod.spawn(held.release, held)
+      synod.yield()
+      assert.is_true(held:release()) -- the answer to the first comes after 2 s
+      assert.equal("available", state(blob))
+      assert.is_true((first:join(0)))
+      assert.is_true(held:release())
+    end, leases("delay", 2, 2))
+  end)
+
   it("counts from before the attempt that succeeded was sent, not from its answer", function()
     run(function(blob)
       local held = take(blob) -- answered after 2 s

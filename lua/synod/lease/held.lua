@@ -77,6 +77,12 @@ end
 --- Gives the lease back. It is not held from the beginning of the call on. What it guarded must have ended before.
 ---@return true|nil, synod.Error? err  LeaseLost: it had been lost before; what the store refuses
 function Held:release()
+  if self.leaving then -- somebody gives it back already: it is free when that has ended
+    self.leaving:wait()
+    return self.keeper:release()
+  end
+  self.leaving = core.event()
+  local _ <close> = setmetatable({}, { __close = function() self.leaving:set() end })
   local _ <close> = self.bonds -- who waits is told when it is free
   return self.keeper:release()
 end
