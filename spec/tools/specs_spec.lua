@@ -34,6 +34,16 @@ describe("tools/specs", function()
     assert.truthy(said:find("broken", 1, true))
   end)
 
+  it("ends with what failed, a line each", function()
+    local failing = "printf '%s\\n' '1 success / 1 failure / 0 errors / 0 pending : 1' '' "
+      .. "'Failure -> spec/x_spec.lua @ 12' 'a thing holds' 'spec/x_spec.lua:14: Expected' '(number) 2'; exit 1"
+    local _, code, said = run { failing, "", "", GOOD }
+    assert.equal(1, code)
+    local last = said:match("\nfailed: spec/x_spec.lua @ 12: a thing holds: spec/x_spec.lua:14: Expected\n(.*)$")
+    assert.truthy(last)
+    assert.truthy(last:match("^failed: busted ended with 1: %S+/1_spec.sh [^\n]*\n3 successes [^\n]*\n$"))
+  end)
+
   it("counts a busted that crashed as an error", function()
     local sum, code, said = run { GOOD, "", "", "echo half; kill -SEGV $$" }
     assert.equal("2 successes / 0 failures / 1 errors / 1 pending", sum)
