@@ -15,10 +15,12 @@ local DRAIN_ROUND_S = 0.1   -- in all a second
 local SIGTERM, SIGKILL = 15, 9
 
 local SECRET_MARKS = { "AccountKey=", "SharedAccessSignature=", "sig=" }
--- What is between the supervisor and us, and where App Service and Container Apps give tokens to who knows a secret.
-local PRIVATE = { SYNOD_STORE_FD = true, SYNOD_USAGE_FD = true, SYNOD_SUPERVISED = true, SYNOD_HUB_FD = true,
-  SYNOD_LEDGER_FD = true, SYNOD_LIFE_FD = true,
-  IDENTITY_ENDPOINT = true, IDENTITY_HEADER = true, MSI_ENDPOINT = true, MSI_SECRET = true }
+-- What is between the supervisor and us. Nobody else gets these descriptors: to a command that is a synod itself, the
+-- numbers would mean files of its own, its store's among them, which it would write over.
+local OURS = { SYNOD_STORE_FD = true, SYNOD_USAGE_FD = true, SYNOD_SUPERVISED = true, SYNOD_HUB_FD = true,
+  SYNOD_LEDGER_FD = true, SYNOD_LIFE_FD = true }
+-- Where App Service and Container Apps give tokens to who knows a secret.
+local PRIVATE = { IDENTITY_ENDPOINT = true, IDENTITY_HEADER = true, MSI_ENDPOINT = true, MSI_SECRET = true }
 local STDIO = { pipe = true, inherit = true, null = true }
 local KNOWN = {
   env = true, cwd = true, stdin = true, stdout = true, stderr = true, timeout = true, max_output = true,
@@ -33,8 +35,10 @@ function exec.share_credentials(store)
   shared = { SYNOD_STORE = store }
 end
 
---- What a command must not see: credentials, and what is between the supervisor and us.
+--- What a command must not see: what is between the supervisor and us, and credentials that are not shared.
 local function is_hidden(name, value)
+  if OURS[name] then return true end
+  if shared then return false end
   if name:find("^AZURE_") or PRIVATE[name] then return true end
   if name ~= "SYNOD_STORE" then return false end
   for _, mark in ipairs(SECRET_MARKS) do
@@ -54,7 +58,7 @@ function exec.environment(changes)
   end
   for _, text in ipairs(core.environment()) do
     local name, value = text:match("^([^=]+)=(.*)$")
-    if name and (shared or not is_hidden(name, value)) then set(name, value) end
+    if name and not is_hidden(name, value) then set(name, value) end
   end
   for name, value in next, shared or {} do set(name, value) end
   for name, value in next, changes or {} do set(name, value) end

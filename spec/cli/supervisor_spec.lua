@@ -305,6 +305,15 @@ describe("synod run -n", function()
     assert.truthy(shown:find("x_IN_0 | SYNOD_STORE=" .. url .. "\n", 1, true), shown)
   end)
 
+  it("shares its descriptors with no command: to another synod their numbers mean files of its own", function()
+    local out, code = shell([[
+      local seen = require("synod").exec { "env" }.stdout
+      print(seen:match "SYNOD_%u+_FD" or seen:match "SYNOD_SUPERVISED" or "nothing", (seen:match "SYNOD_INSTANCE=x"))
+    ]], [[ exec $SYNOD run -n 1 --pass-credentials "$DIR/x.lua" ]])
+    assert.equal(0, code, out)
+    assert.equal("x_IN_0 | nothing\tSYNOD_INSTANCE=x\n", out)
+  end)
+
   it("gives up its output's reader quietly", function()
     local out, code = shell([[for i = 1, 100000 do print(i) end]], [[
       { $SYNOD run -n 2 "$DIR/x.lua"; echo "code $?" >&2; } | head -n 1 >/dev/null
