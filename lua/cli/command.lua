@@ -171,7 +171,8 @@ end
 ---@param fn fun(runner: cli.Runner): integer
 ---@return integer exit_code
 function command.attend(parsed, fn)
-  local signals <close> = core.signals(SIGNALS)
+  local signals <close>, earlier = core.signals(SIGNALS)
+  if earlier then return 128 + earlier end -- we are being stopped: nothing is begun
   local runner = setmetatable({ parsed = parsed }, Runner)
   local work = core.spawn(fn, runner)
   core.spawn(function()

@@ -1,6 +1,7 @@
 /* signals.c -- signals as something that is waited for, in place of the controlled stop that they begin.
  *
- *     core.signals{2, 15} -> signals          from now on these begin no stop
+ *     core.signals{2, 15} -> signals, earlier     from now on these begin no stop; one that came before has: it is
+ *                                             `earlier`, else nil
  *     signals:wait() -> number                one task at a time; equal ones that came together count once
  *     signals:close()                         as it was before
  *
@@ -78,7 +79,11 @@ static int l_signals(lua_State *L) {
     }
     pthread_sigmask(SIG_BLOCK, &taken, &s->before);
     vm_keep(vm, &s->resource);
-    return 1;
+    if (vm_signalled(vm) == 0) {
+        return 1;
+    }
+    lua_pushinteger(L, vm_signalled(vm));
+    return 2;
 }
 
 static struct signals *check_signals(lua_State *L) {

@@ -89,6 +89,10 @@ void vm_signal(struct vm *vm, int number) {
     }
 }
 
+int vm_signalled(const struct vm *vm) {
+    return (int)vm->signal;
+}
+
 void vm_exit(struct vm *vm, int code) {
     if (!vm->exiting) {
         vm->exiting = true;

@@ -67,6 +67,8 @@ int vm_run(lua_State *L, struct vm *vm, struct world *w, int nargs, struct vm_en
  * handlers run (10 s), then all tasks are cancelled, again each second, and after 30 s the process
  * ends; a second SIGINT ends it at once. Async-signal-safe. */
 void vm_signal(struct vm *vm, int signal);
+/* The one that has begun a controlled stop; 0: none has. */
+int vm_signalled(const struct vm *vm);
 
 /* Begin to end the run with this exit code: every task is cancelled, so that clean-up runs (10 s). */
 void vm_exit(struct vm *vm, int code);

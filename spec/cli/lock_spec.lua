@@ -109,6 +109,17 @@ describe("synod lock", function()
     assert.equal("code 130\ncode 0\n", out)
   end)
 
+  it("begins nothing when a signal has come before it took them in hand", function()
+    local out = shell([[
+      cc -shared -fPIC -o "$DIR/early.so" spec/support/early_signal.c || exit
+      for words in "lock x" "lead x" "wait x --parties 1 --ordinal 0 --round 1"; do
+        env ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 LD_PRELOAD="$DIR/early.so" $SYNOD $words -- echo ran
+        echo "code $?"
+      done
+    ]])
+    assert.equal(("code 143\n"):rep(3), out)
+  end)
+
   it("stops COMMAND when the lock is lost, and says so", function()
     for option, expected in pairs { [""] = 5, ["--lost-exit 77"] = 77 } do
       local out, code, log = shell([[
