@@ -72,6 +72,20 @@ describe("synod explain", function()
     assert.is_nil(file)
   end)
 
+  it("goes on with the tasks that the script leaves, and ends when the hour is over", function()
+    local r = explain([[
+      local synod = require "synod"
+      synod.spawn(function()
+        synod.sleep(3000)
+        require("synod.mutex").new { name = "late" }
+        while true do pcall(synod.sleep, 1) end
+      end)
+      synod.every(60, function() end)
+    ]], "x.lua")
+    assert.equal(0, r.code, r.err)
+    assert.matches("^mutex 'late'", r.out)
+  end)
+
   it("refuses settings that are refused where the policy is made, with the arithmetic", function()
     local r = explain([[require("synod.mutex").new { name = "a", ttl = 15, try = 10 }]], "x.lua")
     assert.equal(2, r.code, r.out)
