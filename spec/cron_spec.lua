@@ -372,6 +372,29 @@ describe("what was missed", function()
     assert.same({ "0101T04" }, after_absence(3, "none", { late = 1900 }))
   end)
 
+  it("is all run when none of it is late yet, whatever is caught up with", function()
+    for _, catch_up in ipairs { "none", "last", "all" } do
+      fleet.run(function(store)
+        local ran = {}
+        local function jobs_of(n)
+          local jobs = schedules(store, n, { catch_up = catch_up })
+          jobs:every(10, "work", function(slot) ran[#ran + 1] = slot.id:sub(-7) end)
+          return jobs, start(jobs)
+        end
+        stop(jobs_of(1))
+        local first, running = jobs_of(2)
+        synod.sleep(11)
+        stop(first, running)
+        synod.sleep(25)
+        local second
+        second, running = jobs_of(3)
+        synod.sleep(1)
+        assert.same({ "000010Z", "000020Z", "000030Z" }, ran, catch_up)
+        stop(second, running)
+      end)
+    end
+  end)
+
   it("is run if it is the last", function() assert.same({ "0101T04" }, after_absence(3, "last")) end)
 
   it("is all run, from the last that was begun", function()

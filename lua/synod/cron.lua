@@ -42,7 +42,7 @@ local CANCEL_AGAIN_S = 1
 ---@field zone? string      an IANA time zone, such as "Europe/Berlin" ("UTC")
 ---@field once? synod.Cron.Once  when a runner died in the middle: again, or never again ("at-least")
 ---@field catch_up? synod.Cron.CatchUp  which of the slots are run that nobody was there for ("none")
----@field limit? integer    of "all": so many of the latest (100)
+---@field limit? integer    at most so many are run at once of what has come due meanwhile, the latest (100)
 ---@field late? number      seconds after which a slot that nobody began is missed (60)
 
 ---@class synod.Cron.Options: synod.Cron.Job.Options  for all schedules that say nothing else
@@ -168,16 +168,22 @@ local function begin_slot(self, job, id)
   end)
 end
 
---- Which of the slots that have come due since `from` are to be run: what is late is left to catch_up.
+--- Which of the slots that have come due since `from` are to be run: all that are not late yet, and of those that are,
+--- since nobody was there for them, what catch_up says.
 local function chosen(job, from, now)
-  local found, left_out = job.plan:between(from, now, job.catch_up == "all" and job.limit or 1)
-  if job.catch_up == "none" then
-    local last = found[#found]
-    found = last and now - last <= job.late * 1000 and { last } or {}
-  elseif job.catch_up == "all" and left_out > 0 then
-    log.warn("more slots were missed than are caught up with", { name = job.name, left_out = left_out })
+  local found, left_out = job.plan:between(from, now, job.limit)
+  if job.catch_up == "all" then
+    if left_out > 0 then
+      log.warn("more slots were missed than are caught up with", { name = job.name, left_out = left_out })
+    end
+    return found
   end
-  return found
+  local timely = {}
+  for _, at in ipairs(found) do
+    if now - at <= job.late * 1000 then timely[#timely + 1] = at end
+  end
+  if #timely == 0 and job.catch_up == "last" then timely[1] = found[#found] end
+  return timely
 end
 
 --- What was begun and never finished: somebody died.
