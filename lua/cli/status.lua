@@ -103,7 +103,7 @@ local function permits(name, parsed)
   local prefix, list = ("%s/%s/"):format(PERMITS, name), {}
   local ok, err = pcall(function()
     for item in require("synod").store:container(CONTAINER):list { prefix = prefix, timeout = parsed.timeout } do
-      list[#list + 1] = item.name
+      if item.name:find("^%d+$", #prefix + 1) then list[#list + 1] = item.name end -- beside them stands their number
     end
   end)
   if not ok and not (type(err) == "table" and GONE[err.code]) then error(err, 0) end

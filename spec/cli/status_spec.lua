@@ -57,6 +57,7 @@ describe("synod status", function()
   it("shows each permit of a semaphore, and the head of a quorum", function()
     local out, code = status([[
       place("semaphore/x/1", { synod_holder = "a" })
+      place("semaphore/x/permits", { synod_permits = "2" }) -- no permit
       assert(place("semaphore/x/2", { synod_holder = "b" }):lease { duration = 15 })
       place("quorum/x", {})
     ]], "x")
@@ -64,6 +65,7 @@ describe("synod status", function()
     assert.matches("quorum/x: nobody holds it %(free%)\n", out)
     assert.matches("semaphore/x/1: nobody holds it %(released%)\n", out)
     assert.matches("semaphore/x/2: held by b\n", out)
+    assert.is_nil(out:find("x/permits", 1, true), out)
   end)
 
   it("takes nothing, and makes nothing", function()
