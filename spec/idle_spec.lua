@@ -1,4 +1,4 @@
--- What waiting asks of a storage server: candidates, observers, waiters and consumers with nothing to do, with hints
+-- What waiting asks of a storage server: candidates, observers, waiters (in a line too) and consumers, with hints
 -- and without, beside what `synod explain` says of them.
 --
 -- All wait at once, for 9 s; SYNOD_ROUNDS (any number) makes it two minutes, and says what was measured.
@@ -11,13 +11,14 @@ local witness = require "spec.support.witness"
 
 local SECONDS = witness.measured and 121 or 9
 local WARM_S = 3                   -- for the first looks, and for hints to stand
+local ENTER_S = 9                  -- ... of those who enter a line one after the other
 local MONTH_S = 30 * 24 * 3600
 local CHEAP = 100000               -- transactions a month, with hints
 local TOLERANCE = witness.measured and 0.15 or 0.4
 local HINTS = "127.0.0.1:0"
 local POLL_MAX_S = witness.measured and 10 or 2 -- of consumers: their pauses begin short
 local COPIES = witness.measured and 4 or 3
-local ALL = 4 + 9 * COPIES         -- who are measured: a pusher too
+local ALL = 4 + 10 * COPIES        -- who are measured: a pusher too
 
 --- Waits as it is told to, and prints how many requests it made in how many seconds.
 local IDLE = [[
@@ -29,7 +30,7 @@ local function total()
   return n
 end
 local function election() return require("synod.election").new { name = name } end
-local function mutex() return require("synod.mutex").new { name = name } end
+local function mutex(fair) return require("synod.mutex").new { name = name, fair = fair } end
 local function queue(more)
   local max = how == "bare" and tonumber(poll_max) or nil
   return require("synod.workqueue").new { name = name .. (more or ""), poll_min = max and max / 50, poll_max = max }
@@ -41,6 +42,7 @@ local kinds = {
   observer = function() election():observe(function() end) end,
   holder = function() mutex():with(function() synod.sleep(1000) end) end,
   waiter = function() mutex():lock() end,
+  follower = function() mutex(true):lock() end,
   consumer = function()
     for i = 2, many do synod.spawn(function() queue("-" .. i):consume(function() end) end):detach() end
     queue():consume(function() end)
@@ -103,6 +105,7 @@ local function wait_all()
         start("bare", kind, name, WARM_S)
         start("hinted", kind, name .. "h", WARM_S, "--hints", HINTS)
       end
+      start("hinted", "follower", name .. "h", ENTER_S, "--hints", HINTS)
       start("bare", "consumer", name .. i, WARM_S)
       start("hinted", "queue", name .. "h" .. i, WARM_S, "-n", 2)
     end
@@ -138,6 +141,12 @@ describe("waiting for nothing to happen, on a storage server", function()
       assert.is_true(math.abs(month - said) <= said * TOLERANCE, ("%.0f, not %d"):format(month, said))
     end)
   end
+
+  it("costs one in the line for a fair lock with hints no more", function()
+    local month = found["hinted follower"]
+    witness.tell("with hints one in a line: %.0f transactions a month", month)
+    assert.is_true(month < CHEAP + (SECONDS < 60 and 2 * MONTH_S / SECONDS or 0), month)
+  end)
 
   for kind, policy in pairs { leader = "election", holder = "mutex" } do
     it("costs a " .. kind .. " what explain says", function()

@@ -13,12 +13,14 @@ local backoff = require "synod.backoff"
 local core = require "synod.core"
 local line = require "synod.mutex.line"
 local options = require "synod.options"
+local plan = require "synod.plan"
 local seat = require "synod.seat"
 
 local mutex = {}
 
 local PATIENCE_S = 0.5     -- who is first in the line and does not take a lock that is free is gone
 local PATIENCE_LOOKS = 3   -- ... over a store that tells of no changes: so many looks
+local LOOK_REQUESTS = 2    -- of one who stands in the line: at the line, and at the lock
 
 ---@class synod.Mutex.Options: synod.Seat.Options
 ---@field fair? boolean  first come, first served, among the instances that say so (false)
@@ -48,6 +50,13 @@ function mutex.new(given)
   local o, problem = seat.complete(options.read("mutex.new", given, NEW), "account")
   if problem then options.refuse("mutex.new: %s", problem) end
   o.purpose = o.purpose or "mutex"
+  if o.fair then
+    local longest, shortest = plan.look_interval(o.ttl)
+    plan.note {
+      policy = "mutex", name = o.name, ttl = o.ttl, renew = o.timing.renew,
+      look = (longest + shortest) / 2 / LOOK_REQUESTS, idle = plan.IDLE_S,
+    }
+  end
   local self = setmetatable({ options = o, seat = seat.new(o, "mutex/" .. o.name) }, Mutex)
   if o.fair then self.line = line.at(self.seat.container, self.seat.name .. ".line", o.me) end
   return self
@@ -84,8 +93,9 @@ end
 --- When the first has left a free lock alone for too long, all before us go. The farther back we stand, the longer we
 --- bear with them: each of those in between had his time to do it, and is gone too when he did not.
 local function judge_first(self, entries, position, place, watch)
-  local held = self.seat:look()
+  local held, mark = self.seat:look()
   local now = core.now()
+  if watch.hint then watch.hint:toward(held and mark.hints or nil) end
   if held ~= false or not watch.since or watch.first.nonce ~= entries[1].nonce then
     watch.first, watch.since = entries[1], now
   elseif now - watch.since >= watch.patience * (position - 1) then
@@ -130,9 +140,10 @@ local function take_fairly(self, timeout)
   end
   local place <close>, refusal = self.line:join(timeout)
   if not place then return nil, refusal end
-  local watch = { patience = patience(self), first = entries[1] }
-  local poll = self.seat:place(timeout and math.max(0, timeout - (core.now() - began)))
-  poll.recheck = math.min(poll.recheck, watch.patience / 2)
+  local hint <close> = self.seat:hint()
+  local watch = { patience = patience(self), first = entries[1], hint = hint }
+  local poll = self.seat:place(timeout and math.max(0, timeout - (core.now() - began)), hint)
+  poll.recheck, poll.idle = math.min(poll.recheck, watch.patience / 2), plan.IDLE_S * LOOK_REQUESTS
   local settled, held, why = backoff.poll(function(left) return take_turn(self, place, watch, left) end, poll)
   if settled then return held, why end
   return nil, in_line(self, watch.first)
