@@ -58,13 +58,19 @@ local function count(n)
   return (tostring(n):reverse():gsub("%d%d%d", "%0,"):reverse():gsub("^,", ""))
 end
 
+--- When one who waits learns that it is free, by what tells him.
+local TOLD = {
+  hints = "at once on the embedded store and with hints; else ", store = "at once on the embedded store; else ",
+  nothing = "",
+}
+
 local function lease_lines(lines, l)
   local function add(what, ...) lines[#lines + 1] = ("  %-26s %s"):format(what, (...):format(select(2, ...))) end
   add("lease", "%s, %s", seconds(l.ttl), l.kind == "record" and "a record kept by conditional writes"
     or "the service's")
-  add("taken over after a crash", "in %s to %s; among the instances of one synod run at once",
-    seconds(l.takeover_min), seconds(l.takeover_max))
-  add("handed over when resigned", "at once on the embedded store and with hints; else in %s", seconds(l.look))
+  add("taken over after a crash", "in %s to %s; among the instances of one synod run at %s",
+    seconds(l.takeover_min), seconds(l.takeover_max), l.told == "hints" and "once" or "the next look")
+  add("handed over when resigned", TOLD[l.told] .. "in %s", seconds(l.look))
   add("the body is stopped", "%s after the last renewal was sent, clean-up until %s", seconds(l.soft), seconds(l.hard))
   add("one holder while", "pauses once the stop is due stay below P = %s, clocks differ by less than",
     seconds(l.slice))

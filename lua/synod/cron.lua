@@ -11,7 +11,6 @@
 -- loses the lease, and another takes over. docs/reference/cron.md is the manual; calendar.lua says when, slots.lua
 -- knows the records, runner.lua settles one slot.
 
-local backoff = require "synod.backoff"
 local calendar = require "synod.cron.calendar"
 local core = require "synod.core"
 local lease = require "synod.lease"
@@ -34,6 +33,8 @@ local SLEEP_MAX_S = 60     -- the wall clock may be set meanwhile
 local AGAIN_S = 5          -- between looks at what was missed, while the store does not answer
 local AT_ONCE_MAX = 16     -- slots of one schedule
 local CANCEL_AGAIN_S = 1
+local MONTH_MS = 30 * 24 * 3600 * 1000
+local RUN_REQUESTS, SEE_REQUESTS = 10, 4 -- about: of who runs a short slot, and of another who sees it run
 
 ---@alias synod.Cron.Once "at-least"|"at-most"
 ---@alias synod.Cron.CatchUp "none"|"last"|"all"
@@ -76,6 +77,10 @@ local Cron = {}
 Cron.__index = Cron
 Cron.__name = "synod.Cron"
 
+local function wall_ms()
+  return math.floor(core.time() * 1000)
+end
+
 local function problem_with(o)
   if o.once and o.once ~= "at-least" and o.once ~= "at-most" then
     return ("once = '%s' is neither \"at-least\" nor \"at-most\""):format(o.once)
@@ -111,6 +116,14 @@ function cron.new(given)
   return setmetatable({ options = o, container = container, jobs = {}, by_name = {} }, Cron)
 end
 
+--- Of an instance that runs all slots, and of one that sees them run, when each is over soon.
+local function requests_a_month(plan)
+  local now = wall_ms()
+  local found, more = plan:between(now, now + MONTH_MS, 1)
+  local count = #found + more
+  return count * RUN_REQUESTS, count * SEE_REQUESTS
+end
+
 --- Adds a schedule. All instances that are to share it give the same name, spec and zone.
 ---@param spec string|number  a cron line, a word such as "@daily", or seconds
 ---@param name string
@@ -134,17 +147,15 @@ function Cron:every(spec, name, fn, given)
     catch_up = o.catch_up or self.options.catch_up, limit = o.limit or self.options.limit,
     late = o.late or self.options.late,
   }
-  local look = backoff.mean(self.options.ttl / 6, self.options.ttl / 2)
-  note { policy = "cron", name = name, ttl = self.options.ttl, look = look, idle = look }
+  note {
+    policy = "cron", name = name, ttl = self.options.ttl, look_max = self.options.ttl / 2, told = "store",
+    a_month = function() return requests_a_month(plan) end,
+  }
   self.jobs[#self.jobs + 1], self.by_name[name] = job, job
   return self
 end
 
 ---------------------------------------------------------------- running
-
-local function wall_ms()
-  return math.floor(core.time() * 1000)
-end
 
 --- Runs a slot in a task of its own, in its turn.
 local function begin_slot(self, job, id)

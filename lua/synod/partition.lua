@@ -64,7 +64,10 @@ function partition.new(given)
   o.purpose, o.answer, o.stop_timeout = o.purpose or "partition", o.answer or ANSWER_S, o.stop_timeout or STOP_S
   local every = o.ttl / LOOKS
   local look = every / LOOK_REQUESTS
-  plan.note { policy = "partition", name = o.name, ttl = o.ttl, renew = o.timing.renew, look = look, idle = look }
+  plan.note {
+    policy = "partition", name = o.name, ttl = o.ttl, renew = o.timing.renew, look = look, told = "store",
+    stale = o.timing.record and o.ttl * shares.STALE or nil,
+  }
   local members = membership.new {
     name = "partition-" .. o.name, ttl = o.member_ttl or math.min(o.ttl, MEMBER_TTL_MAX_S), store = o.store,
     instance = o.instance,

@@ -6,8 +6,11 @@
 --   local p = plan.of(note)                                        the figures; `synod explain` prints them
 --
 -- What a policy notes: `policy`, `name`; `ttl`, `renew` (and `leases`, when it holds more than one at a time) where it
--- holds leases; `look` and `idle` (seconds between looks of one who waits, without and with hints), `read` (... between
--- its looks for somebody who gives hints, while nobody does); `beat` (seconds between writes of a member).
+-- holds leases; `look` and `idle` (seconds between requests of one who waits, without and with hints), `look_max` (...
+-- between its looks for a lease, at most), `read` (... between its looks for somebody who gives hints, while nobody
+-- does); `told`: by what who waits is told of changes, "hints" where there are some (when absent), "store" where that
+-- tells, or "nothing"; `stale` (seconds unchanged, before which nobody tries whether a record is dead); `beat` (seconds
+-- between writes of a member); or `a_month`, which gives the requests of who holds and of who waits.
 
 local core = require "synod.core"
 
@@ -30,8 +33,12 @@ local collected -- while somebody collects
 ---@field leases? integer
 ---@field look? number
 ---@field idle? number
+---@field look_max? number
 ---@field read? number
+---@field told? "hints"|"store"|"nothing"
+---@field stale? number
 ---@field beat? number
+---@field a_month? fun(): integer, integer
 
 --- Says that a policy was made; costs nothing unless somebody collects.
 ---@param note synod.plan.Note
@@ -77,21 +84,24 @@ plan.IDLE_S = IDLE_S
 ---@field renew number
 ---@field look number       between looks of who waits, at most
 ---@field look_mean number
+---@field told "hints"|"store"|"nothing"
 ---@field takeover_min number  after a crash
 ---@field takeover_max number
 
---- The figures of a lease with this time to live.
----@param ttl number
----@param renew? number
+--- The figures of a lease.
+---@param note synod.plan.Note
 ---@return synod.plan.Lease
-local function of_lease(ttl, renew)
+local function of_lease(note)
+  local ttl = note.ttl
   local t = core.lease_timing(ttl)
   local look, shortest = plan.look_interval(ttl)
+  local stale, renew = note.stale or 0, note.renew or t.renew
   return {
     kind = t.record and "record" or "service", ttl = ttl, soft = t.soft, hard = t.hard, slice = t.slice,
-    drift = t.drift, request = t.request, renew = renew or t.renew, look = look, look_mean = (look + shortest) / 2,
+    drift = t.drift, request = t.request, renew = renew, told = note.told or "hints",
+    look = note.look_max or look, look_mean = (look + shortest) / 2,
     -- the holder may have renewed just before it died, or been about to
-    takeover_min = ttl - (renew or t.renew), takeover_max = ttl + look,
+    takeover_min = ttl + stale - renew, takeover_max = ttl + stale + (note.look_max or look),
   }
 end
 
@@ -111,14 +121,18 @@ end
 function plan.of(note)
   local figures = { take = TAKE_REQUESTS }
   if note.ttl then
-    figures.lease = of_lease(note.ttl, note.renew)
+    figures.lease = of_lease(note)
     figures.holder = per_month(figures.lease.renew) * (note.leases or 1)
   end
   if note.beat then figures.holder = (figures.holder or 0) + per_month(note.beat) end
   local look = note.look or figures.lease and figures.lease.look_mean
   if look then
     figures.waiter = per_month(look) + (note.read and per_month(note.read) or 0)
-    figures.hinted = per_month(math.max(look, note.idle or IDLE_S))
+    figures.hinted = note.told and figures.waiter or per_month(math.max(look, note.idle or IDLE_S))
+  end
+  if note.a_month then
+    figures.holder, figures.waiter = note.a_month()
+    figures.hinted = figures.waiter
   end
   return figures
 end

@@ -14,6 +14,7 @@ local backoff = require "synod.backoff"
 local core = require "synod.core"
 local hints = require "synod.hints"
 local options = require "synod.options"
+local plan = require "synod.plan"
 local seat = require "synod.seat"
 
 local semaphore = {}
@@ -54,6 +55,7 @@ function semaphore.new(given)
   end
   if problem then options.refuse("semaphore.new: %s", problem) end
   o.purpose = o.purpose or "semaphore"
+  plan.note { policy = "semaphore", name = o.name, ttl = o.ttl, renew = o.timing.renew, told = "store" }
   return setmetatable({
     options = o, name = "semaphore/" .. o.name .. "/", container = o.store:container(o.container), seats = {},
   }, Semaphore)

@@ -39,6 +39,46 @@ describe("synod explain", function()
         found.holder_month })
   end)
 
+  --- What it says of the only policy of a script.
+  local function figures(lua, policy)
+    local r = explain(lua, "--json", "--instance", "w_IN_0", "x.lua")
+    local found = json.decode(r.out:match "^[^\n]+")
+    assert.equal(policy, found.policy, r.out .. r.err)
+    return found
+  end
+
+  it("counts a schedule by the slots that are due, and its looks", function()
+    local found = figures([[require("synod.cron").new({ ttl = 15 }):every(3600, "a", print)]], "cron")
+    assert.same({ 7200, 2880, 2880, 22.5 }, -- 720 slots
+      { found.holder_month, found.waiter_month, found.hinted_month, found.takeover_max })
+  end)
+
+  it("promises no hints where there are none", function()
+    local r = explain([[require("synod.semaphore").new { name = "a", permits = 2 }]], "x.lua")
+    assert.matches("2,962,286 of each who waits (2,962,286 with hints)", r.out, 1, true)
+    assert.matches("at once on the embedded store; else in 1.00 s", r.out, 1, true)
+    assert.matches("among the instances of one synod run at the next look", r.out, 1, true)
+  end)
+
+  it("counts both looks of one in a line", function()
+    local found = figures([[require("synod.mutex").new { name = "a", fair = true }]], "mutex")
+    assert.same({ 5924571, 86400 }, { found.waiter_month, found.hinted_month })
+  end)
+
+  it("counts the leases of several stores, and the pauses between tries for them", function()
+    local found = figures([[
+      local stores = {}
+      for i = 1, 3 do stores[i] = require("synod").open "memory:" end
+      require("synod.quorum").new({ name = "a" }):lease { stores = stores, timeout = 1 }
+    ]], "quorum")
+    assert.same({ 3 * 518400, 18 }, { found.holder_month, found.takeover_max })
+  end)
+
+  it("adds what a partition lets pass before it takes a record for dead", function()
+    local found = figures([[require("synod.partition").new { name = "a", ttl = 2 }]], "partition")
+    assert.is_true(math.abs(found.takeover_max - (2 + 0.9 + 2 / 15)) < 1e-6, found.takeover_max)
+  end)
+
   it("names each policy once, in the order they are made", function()
     local r = explain([[
       for _ = 1, 3 do require("synod.mutex").new { name = "a" } end

@@ -13,7 +13,7 @@ local shares = {}
 
 local ITEMS_MAX = 1000
 local PATIENCE_LOOKS = 3          -- whose turn it is has so many looks to take what is free, or of one who is going
-local STALE = 0.45                -- of its ttl: a record unchanged for longer was due to be renewed
+shares.STALE = 0.45               -- of its ttl: a record unchanged for longer was due to be renewed
 local LIST = "list the blobs"     -- what the err of a page that failed says was attempted
 
 ---@class synod.Shares
@@ -113,7 +113,7 @@ local function may_be_free(self, view, item)
   if not mark then return true end
   if mark.kind ~= "record" then return false end
   local still = core.now() - sight_of(self, item).since
-  return mark.holder == self.me or not view.members[mark.holder] or still > mark.ttl * STALE
+  return mark.holder == self.me or not view.members[mark.holder] or still > mark.ttl * shares.STALE
 end
 
 --- Since when each of the keys of `now` has been one.

@@ -12,6 +12,7 @@ local backoff = require "synod.backoff"
 local core = require "synod.core"
 local fenced = require "synod.lease.fenced"
 local guard = require "synod.lease.guard"
+local plan = require "synod.plan"
 local seat = require "synod.seat"
 
 local majority = {}
@@ -38,7 +39,11 @@ Lease.__name = "synod.MajorityLease"
 ---@param name string  the blob's, in each store
 ---@return synod.Majority
 function majority.new(o, stores, name)
-  local seats = {}
+  local seats, longest = {}, o.ttl * RETRY_MAX
+  plan.note {
+    policy = "quorum", name = name:match "[^/]+$", ttl = o.ttl, renew = o.timing.renew, leases = #stores,
+    look = backoff.mean(RETRY_MIN_S, longest) / #stores, look_max = longest, told = "nothing",
+  }
   for i, store in ipairs(stores) do
     local own = setmetatable({ store = store }, { __index = o })
     seats[i] = seat.new(own, name)
