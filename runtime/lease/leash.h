@@ -19,10 +19,10 @@
  *   - It passes on how the command ended, when that and the rest of its group are gone.
  *   - A third process, the anchor, is a member of the command's group. It keeps the group's number from becoming another's,
  *     waits for the same deadline, our end and the leash's, and kills the group at the first of them: so a leash
- *     that is killed or stopped, or whose pipe is full, lets nothing overstay.
+ *     that is killed or stopped, or whose pipe is full, lets nothing overstay. One that is stopped it makes go on.
  *   - When a deadline or our death ended the command, all that it has started is killed, daemons in sessions of their
- *     own included; orphans come to the leash (PR_SET_CHILD_SUBREAPER). When the command ended by itself, what is
- *     left of its group is killed, and daemons get away, as those of any command do.
+ *     own included; orphans come to the leash (PR_SET_CHILD_SUBREAPER), as long as nobody kills it. When the command
+ *     ended by itself, what is left of its group is killed, and daemons get away, as those of any command do.
  *   - With a `terminal`: a command that has the terminal for input and output gets the foreground, else it gets it when
  *     it asks (SIGTTIN, SIGTTOU); it is given back at the end, and while the command is stopped (Ctrl-Z), which stops our
  *     own job as well. Both go on together. That is why the leash is no session of its own: the command's group

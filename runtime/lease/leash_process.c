@@ -115,7 +115,8 @@ static _Noreturn void command_run(struct keep *k, pid_t leash) {
 }
 
 /* A member of the command's group that kills it, itself included, when the leash cannot. It shares the leash's
- * timer: moved there, it is moved here. The report's end is kept so that its reader sees no end before ours. */
+ * timer: moved there, it is moved here. A leash that is stopped is made to go on, since only it finds what has escaped
+ * from the group. The report's end is kept so that its reader sees no end before ours. */
 static _Noreturn void anchor_run(const struct keep *k) {
     setpgid(0, k->command);
     int kept[] = {k->fds[FD_HARD].fd, k->runtime, k->self, k->plan->report};
@@ -131,6 +132,7 @@ static _Noreturn void anchor_run(const struct keep *k) {
         timerfd_gettime(fds[0].fd, &left);
         bool moved = left.it_value.tv_sec || left.it_value.tv_nsec; /* since it rang */
         if (((fds[0].revents & POLLIN) && !moved) || fds[1].revents || fds[2].revents) {
+            syscall(SYS_pidfd_send_signal, k->self, SIGCONT, NULL, 0);
             kill(0, SIGKILL);
         }
     }
@@ -260,13 +262,15 @@ static bool look_at_children(struct keep *k) {
 static void watch_over(struct keep *k) {
     for (;;) {
         bool waited = poll(k->fds, FD_COUNT, k->suspended ? LOOK_MS : -1) == 0;
+        /* Then the anchor has killed the group, whatever has come meanwhile. */
+        bool late = clock_boottime() >= k->hard;
         read_signals(k);
         bool told = read_control(k);
         if (!look_at_children(k)) {
-            k->overrun |= !told || k->termed;
+            k->overrun |= late || !told || k->termed;
             return;
         }
-        if (!told || !look_at_clock(k)) {
+        if (late || !told || !look_at_clock(k)) {
             k->overrun = true;
             return;
         }

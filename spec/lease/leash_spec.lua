@@ -218,6 +218,19 @@ describe("a leash", function()
     end)
   end
 
+  it("is made to go on at the deadline when it is stopped, and kills what has escaped from the group", function()
+    for _, told_more in ipairs { false, true } do
+      run(function()
+        local p = start("trap '' TERM; setsid -f sh -c 'echo $$; exec sleep 300'; sleep 300", 0.5, 0.6)
+        local pid = line(p)
+        signal(p:pid(), STOP)
+        if told_more then p:move(core.instant() + 300 * S, core.instant() + 300 * S) end
+        assert.same({ "killed", KILL }, { p:wait(10) })
+        assert.is_nil(state_of(pid))
+      end)
+    end
+  end)
+
   it("lets nothing overstay when its pipe is full", function()
     run(function()
       local p = start("echo $$; sleep 300", 0.6, 0.7)
