@@ -66,7 +66,7 @@ function partition.new(given)
   local look = every / LOOK_REQUESTS
   plan.note {
     policy = "partition", name = o.name, ttl = o.ttl, renew = o.timing.renew, look = look, told = "store",
-    stale = o.timing.record and o.ttl * shares.STALE or nil,
+    stale = o.timing.record and o.ttl * shares.STALE + every or nil,
   }
   local members = membership.new {
     name = "partition-" .. o.name, ttl = o.member_ttl or math.min(o.ttl, MEMBER_TTL_MAX_S), store = o.store,

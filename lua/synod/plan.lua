@@ -95,13 +95,14 @@ local function of_lease(note)
   local ttl = note.ttl
   local t = core.lease_timing(ttl)
   local look, shortest = plan.look_interval(ttl)
-  local stale, renew = note.stale or 0, note.renew or t.renew
+  local stale, renew, longest = note.stale or 0, note.renew or t.renew, note.look_max or look
+  local late = t.record and 2 * longest or longest -- a record's last renewal is seen a look late too
   return {
     kind = t.record and "record" or "service", ttl = ttl, soft = t.soft, hard = t.hard, slice = t.slice,
     drift = t.drift, request = t.request, renew = renew, told = note.told or "hints",
-    look = note.look_max or look, look_mean = (look + shortest) / 2,
+    look = longest, look_mean = (look + shortest) / 2,
     -- the holder may have renewed just before it died, or been about to
-    takeover_min = ttl + stale - renew, takeover_max = ttl + stale + (note.look_max or look),
+    takeover_min = ttl + stale - renew, takeover_max = ttl + stale + late,
   }
 end
 
