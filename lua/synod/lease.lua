@@ -17,13 +17,14 @@ local hints = require "synod.hints"
 local held_lease = require "synod.lease.held"
 local mark = require "synod.lease.mark"
 local options = require "synod.options"
+local plain = require "synod.lease.plain"
 local plan = require "synod.plan"
 
 local lease = {}
 
 local TTL_S = 15
 local TRY_S = 10          -- one try of contender:try
-local KEPT_DURATION_S = 60
+local DURATION_S = 60     -- of blob:lease
 
 ---@class synod.LeaseOptions: synod.CallOptions
 ---@field if_match? string             of a blob only; an ETag, or "*": it exists
@@ -44,6 +45,10 @@ local KEPT_DURATION_S = 60
 ---@field change fun(self, id: string, options?: synod.LeaseOptions): true|nil, synod.Refusal  the clock goes on
 ---@field release fun(self, options?: synod.LeaseOptions): true|nil, synod.Refusal
 ---@field close fun(self)  releases it unless that is done; what comes of it is not said
+---@field held fun(self): boolean      is it ours, by our own clock; these four are in lease/plain.lua
+---@field remaining fun(self): number  seconds until it is lost, unless it is renewed
+---@field wait_lost fun(self, timeout?: number): synod.Refusal|nil
+---@field guard fun(self, fn: function, ...: any): ...
 
 --- The lease of a blob or container that is held under this id, by whomever took it. Nothing is asked of the store.
 ---@param place synod.Blob|synod.Container
@@ -175,8 +180,8 @@ end
 
 ---------------------------------------------------------------- blob:lease
 
-local methods = core.blob_methods()
-local raw = methods.lease
+local methods, of_containers = core.blob_methods(), core.container_methods()
+local raw, raw_of_container = methods.lease, of_containers.lease
 
 local KEPT = { duration = "count", id = "string", keep = "boolean", fence = "boolean", purpose = "string",
                timeout = "seconds" }
@@ -185,7 +190,7 @@ local function take_kept(blob, given)
   local o = options.read("blob:lease", given, KEPT)
   if o.keep == false then options.refuse("blob:lease: a lease with a fence is kept: leave out 'keep'") end
   local asked = signature(require("synod").instance)
-  asked.ttl, asked.id, asked.fence, asked.purpose = o.duration or KEPT_DURATION_S, o.id, o.fence, o.purpose
+  asked.ttl, asked.id, asked.fence, asked.purpose = o.duration or DURATION_S, o.id, o.fence, o.purpose
   if asked.ttl < 15 then options.refuse("blob:lease: option 'duration': 15 to 60 whole seconds expected") end
   local keeper, why = core.keeper(blob, asked)
   if not keeper then options.refuse("blob:lease: option 'duration': %s", why) end
@@ -194,9 +199,20 @@ local function take_kept(blob, given)
   return held_lease.new(blob, keeper)
 end
 
+local function take_plain(call, place, given, blob)
+  local sent = core.instant()
+  local taken, err = call(place, given)
+  if not taken then return nil, err end
+  return plain.begin(taken, sent, given and given.duration or DURATION_S, blob)
+end
+
 function methods:lease(given)
   if type(given) == "table" and (given.keep or given.fence) then return take_kept(self, given) end
-  return raw(self, given)
+  return take_plain(raw, self, given, self)
+end
+
+function of_containers:lease(given)
+  return take_plain(raw_of_container, self, given)
 end
 
 return lease

@@ -214,11 +214,15 @@ static int lease_close(lua_State *L) {
     return run_release(L, task_enter_wait(L, "lease:close"), 2);
 }
 
-/* A method, or `id`; the methods are the upvalue. */
+/* A method, `id` or `released`; the methods are the upvalue. */
 static int lease_index(lua_State *L) {
     struct bound_lease *l = lease_check(L);
     if (lua_type(L, 2) == LUA_TSTRING && strcmp(lua_tostring(L, 2), "id") == 0) {
         lua_pushstring(L, l->id);
+        return 1;
+    }
+    if (lua_type(L, 2) == LUA_TSTRING && strcmp(lua_tostring(L, 2), "released") == 0) {
+        lua_pushboolean(L, l->released);
         return 1;
     }
     lua_pushvalue(L, 2);
@@ -244,8 +248,25 @@ static int l_lease_handle(lua_State *L) {
     return 1;
 }
 
+/* core.lease_methods() -> the table of methods that every lease has */
+static int l_lease_methods(lua_State *L) {
+    luaL_getmetatable(L, LEASE_TYPE);
+    lua_getfield(L, -1, "methods");
+    return 1;
+}
+
+/* core.container_methods() -> the table of methods that every container has */
+static int l_container_methods(lua_State *L) {
+    luaL_getmetatable(L, CONTAINER_TYPE);
+    lua_getfield(L, -1, "__index");
+    return 1;
+}
+
 void bind_lease(lua_State *L, struct vm *vm) {
-    static const luaL_Reg FUNCTIONS[] = {{"lease_handle", l_lease_handle}, {NULL, NULL}};
+    static const luaL_Reg FUNCTIONS[] = {{"lease_handle", l_lease_handle},
+                                         {"lease_methods", l_lease_methods},
+                                         {"container_methods", l_container_methods},
+                                         {NULL, NULL}};
     static const luaL_Reg METHODS[] = {{"renew", lease_renew},
                                        {"change", lease_change},
                                        {"release", lease_release},
@@ -256,6 +277,8 @@ void bind_lease(lua_State *L, struct vm *vm) {
     bind_type(L, vm, LEASE_TYPE, METHODS, META);
     luaL_getmetatable(L, LEASE_TYPE);
     lua_getfield(L, -1, "__index");
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -3, "methods");
     lua_pushcclosure(L, lease_index, 1);
     lua_setfield(L, -2, "__index");
     lua_pop(L, 1);

@@ -61,6 +61,15 @@ function Held:held()
   return self.keeper:held()
 end
 
+--- The core renews it by itself: this only says whether it is held, for whoever treats all leases alike.
+---@return true|nil, synod.Error? err  LeaseLost
+function Held:renew()
+  if self:held() then return true end
+  return nil, self:wait_lost(0) or core.new_error {
+    code = "LeaseLost", operation = "renew", target = tostring(self), message = "it was given back",
+  }
+end
+
 --- Seconds to the soft stop, when the lease is lost unless it is renewed before; 0 when it is not held.
 ---@return number
 function Held:remaining()
