@@ -246,6 +246,7 @@ static void take_later(struct keeper *k, const struct error *e) {
 }
 
 static void try_answered(struct keeper *k, enum keeper_verdict verdict, const struct error *e) {
+    struct error open;
     bool make = k->options.make && !k->taken;
     switch (verdict) {
     case KEEPER_DONE:
@@ -257,11 +258,15 @@ static void try_answered(struct keeper *k, enum keeper_verdict verdict, const st
         take_later(k, e);
         break;
     case KEEPER_AGAIN:
-    case KEEPER_NEXT:
         take_later(k, e);
         break;
-    case KEEPER_LOOK_AGAIN:
-        turn(k, KEEPER_LOOK, e);
+    case KEEPER_NEXT: /* the refusal settles nothing: if no time is left, that is what has happened */
+        error_set(&open, ERR_TIMEOUT, "there was no time to find out whether it was taken");
+        take_later(k, &open);
+        break;
+    case KEEPER_LOOK_AGAIN: /* nor is the last refusal why it was not taken if each time somebody else came first */
+        error_set(&open, ERR_LEASE_ALREADY_PRESENT, "others were first, %d times", TURNS_MAX);
+        turn(k, KEEPER_LOOK, &open);
         break;
     case KEEPER_NO_CONTAINER:
     case KEEPER_NO_BLOB:

@@ -156,6 +156,41 @@ describe("a lost answer about a record", function()
   end)
 end)
 
+describe("a take of a record that comes to no end", function()
+  it("in its time has been open until then, not refused", function()
+    local ended = {}
+    for tenths = 5, 130 do
+      with_file(function(blob, open)
+        local own <close>, cut_off = open(faults_at({ "lost-request", 4, 12 }))
+        local other = synod.spawn(function()
+          synod.sleep(0.3)
+          return contender(blob, "b", 2):take { timeout = 10 }
+        end)
+        local held, err = contender(cut_off, "a", 2):try(tenths / 10)
+        assert.is_nil(own and held)
+        ended[err.code] = (ended[err.code] or 0) + 1
+        assert.equal("b", assert(lease.look(blob)).holder)
+        other:join():release()
+      end)
+    end
+    assert.same({ Timeout = ended.Timeout, LeaseAlreadyPresent = 126 - ended.Timeout }, ended)
+  end)
+
+  it("since somebody else is first each time, is not refused either", function()
+    with_file(function(blob, open)
+      assert(contender(blob, "b", 2):try()):release()
+      local busy = synod.every(0.004, function() assert(blob:set_metadata(metadata_of(blob))) end)
+      local own <close>, slow = open { { kind = "delay", operation = "GetBlobProperties", ordinal = 0, seconds = 0.01 } }
+      local held, err = contender(slow, "a", 2):try()
+      assert.is_nil(own and held)
+      assert.equal("LeaseAlreadyPresent", err.code)
+      assert.matches("others were first", err.message, 1, true)
+      busy:cancel()
+      assert(contender(slow, "a", 2):try())
+    end)
+  end)
+end)
+
 describe("a record", function()
   it("keeps other people's metadata, says who holds, and leaves the fence behind", function()
     run(function(blob, store)
