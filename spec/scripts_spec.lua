@@ -25,7 +25,7 @@ local SCRIPTS = {
   ["head-node"] = {
     args = "8", n = 4, says = { "%d of the nodes are up, 3 are needed", "post%-work: the sum is 204" },
   },
-  ["singleton-scheduler"] = { args = "2", n = 3, says = { "scheduling from round 1 on", "round 2, handed out by" } },
+  ["singleton-scheduler"] = { args = "8", n = 3, says = { "scheduling from round 1 on", "round 2, handed out by" } },
 }
 
 local function names()

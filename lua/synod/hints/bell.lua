@@ -20,8 +20,9 @@ local task = require "synod.task"
 
 local bell = {}
 
-local READ_S = 30         -- between two reads of the list, at least; while nobody stands in it twice as long each
+local READ_S = 30         -- between two reads of the list, on average; while nobody stands in it twice as long each
 local READ_MAX_S = 300    -- ... time, up to this
+local SETTLE_S = 2        -- from a message to a read: who pushed it may still be putting itself into the list
 local GONE_S, GONE_LOOKS = 60, 3 -- without standing: both must have passed before an address is taken out
 local CLOSE_S = 5         -- for the publishing that is under way when it is closed
 
@@ -136,6 +137,7 @@ function bell.listen(store, name, hint)
   run.ears[key][hint] = true
   return setmetatable({
     store = store, name = name, hint = hint, run = run, key = key, list = {}, missed = {}, pause = READ_S,
+    read_at = -math.huge, read_before = -math.huge,
   }, Ear)
 end
 
@@ -148,13 +150,14 @@ function bell.hint(store, name)
 end
 
 local function is_due(self, now)
-  if not self.read_at then return true end
-  if self.hint:standing() and not self.unheard then return false end
-  return now - self.read_at >= (self.unheard and READ_S or self.pause)
+  local since, before = now - self.read_at, now - self.read_before
+  if self.heard_at then return since >= SETTLE_S and before >= 2 * READ_S end
+  return since >= self.pause and not self.hint:standing()
 end
 
 local function read(self, now)
-  self.read_at, self.unheard = now, false
+  self.read_at, self.read_before = now, self.read_at
+  if self.heard_at and now - self.heard_at >= SETTLE_S then self.heard_at = nil end
   local list, err = addresses.read(self.store, self.name)
   if list then self.list = list else note("the queue's list could not be read", self.name, nil, err) end
   self.pause = self.list[1] and READ_S or math.min(self.pause * 2, READ_MAX_S)
@@ -189,11 +192,11 @@ end
 --- then while the hint does not stand, or when there was something since, which may be from one who is not known yet.
 ---@param found boolean
 function Ear:looked(found)
+  local now = core.now()
   if found then
-    self.unheard = true
+    self.heard_at = now
     return
   end
-  local now = core.now()
   if is_due(self, now) then read(self, now) end
   self.hint:toward(self.list)
   take_out(self, now)
