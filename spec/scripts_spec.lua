@@ -8,19 +8,19 @@ local sh = require "spec.support.sh"
 local SCRIPTS = {
   ["startup-barrier"] = { args = "0.3", n = 3, says = { "all 3 are ready", "all 3 are ready", "all 3 are ready" } },
   ["account-balance"] = { args = "11", n = 3, says = { "rolled back; the accounts have 2000 together" } },
-  leader = { args = "6", n = 3, says = { "I lead, with the fence %d+", "I work by plan 1 of leader_IN_%d" } },
+  leader = { args = "10", n = 3, says = { "I lead, with the fence %d+", "I work by plan 1 of leader_IN_%d" } },
   ["new-year-peak"] = { args = "60", n = 3, says = { "60 settled by all" } },
   ["master-and-workers"] = { args = "5", n = 3, says = { "5133 primes up to 50000" } },
-  registry = { args = "3", n = 3, says = { "up: registry_IN_0 at 127.0.0.1:%d+, registry_IN_1", "says hello" } },
+  registry = { args = "10", n = 3, says = { "up: registry_IN_0 at 127.0.0.1:%d+, registry_IN_1", "says hello" } },
   ["jobs-handed-over"] = {
     args = "16", n = 3, says = {
       "IN_2 | job%-%d starts at", "IN_2 | job%-%d is read%-only", "is to come: we get ready",
       "IN_2 | everything is handed over", "3 jobs run here at the end", "3 jobs run here at the end",
     },
   },
-  ["small-workers"] = { args = "2", n = 2, says = { "%d+ heartbeats of all instances" } },
+  ["small-workers"] = { args = "8", n = 2, says = { "%d+ heartbeats of all instances" } },
   ["nightly-jobs"] = {
-    args = "5 2", n = 3, says = { "the report of", "the last report but one is done, by nightly%-jobs" },
+    args = "13 4", n = 3, says = { "the report of", "the last report but one is done, by nightly%-jobs" },
   },
   ["head-node"] = {
     args = "8", n = 4, says = { "%d of the nodes are up, 3 are needed", "post%-work: the sum is 204" },

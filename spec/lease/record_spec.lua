@@ -180,7 +180,8 @@ describe("a take of a record that comes to no end", function()
     with_file(function(blob, open)
       assert(contender(blob, "b", 2):try()):release()
       local busy = synod.every(0.004, function() assert(blob:set_metadata(metadata_of(blob))) end)
-      local own <close>, slow = open { { kind = "delay", operation = "GetBlobProperties", ordinal = 0, seconds = 0.01 } }
+      local late = { kind = "delay", operation = "GetBlobProperties", ordinal = 0, seconds = 0.01 }
+      local own <close>, slow = open { late }
       local held, err = contender(slow, "a", 2):try()
       assert.is_nil(own and held)
       assert.equal("LeaseAlreadyPresent", err.code)

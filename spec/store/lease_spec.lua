@@ -69,8 +69,24 @@ local function theirs(case, where, used)
   return case
 end
 
+local SLACK_S = 0.2   -- of a wait in real time
+local LATE_S = 0.5    -- that its calls may take in all, for an end to come between the same two steps
+local TRIES = 4       -- on a machine that is too slow for that
+local APART_S = 0.02  -- from the beginning of a case to the next one's
+
+--- The answers to a case in real time, where the machine has not taken more time for it than the case leaves.
+local function in_real_time(store, case, where, start)
+  core.sleep(start)
+  local answers, late
+  for _ = 1, TRIES do
+    answers, late = steps.in_store(store, case, where, SLACK_S)
+    if late < LATE_S then break end
+  end
+  return answers
+end
+
 describe("a lease on Azurite", function()
-  -- Everything at once: an end must be waited for in real time.
+  -- All of them at once: an end must be waited for in real time.
   it("answers every case as the service does, but for the known differences", function()
     local found, used = {}, {}
     core.main(function()
@@ -78,7 +94,8 @@ describe("a lease on Azurite", function()
       local running = {}
       for _, where in ipairs { "blob", "container" } do
         for _, case in ipairs(cases.of(where, true)) do
-          running[#running + 1] = { where, case, core.spawn(steps.in_store, store, case, where, 0.2) }
+          local start = #running * APART_S
+          running[#running + 1] = { where, case, core.spawn(in_real_time, store, case, where, start) }
         end
       end
       for _, each in ipairs(running) do
@@ -103,7 +120,7 @@ for _, place in ipairs { "memory:", "embedded:" } do
           core.main(function()
             local url = place == "memory:" and place or place .. folder.path .. "/store.db?relaxed"
             local store <close> = assert(core.open_store(url))
-            assert.same({}, steps.faults(case, steps.in_store(store, case, where)))
+            assert.same({}, steps.faults(case, (steps.in_store(store, case, where))))
           end, { clock = "virtual", seed = 1 })
         end)
       end

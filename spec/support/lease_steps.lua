@@ -16,7 +16,7 @@ local IDS = {
 
 --- A refusal's code and status; else `well`, or what was given.
 local function said(well, value, err)
-  if value == nil then return ("%s %d"):format(err.code, err.status) end
+  if value == nil then return ("%s %s"):format(err.code, err.status or "without an answer") end
   return well or value
 end
 
@@ -68,7 +68,8 @@ local count = 0
 ---@param case table
 ---@param where "blob"|"container"
 ---@param slack? number
----@return string[]
+---@return string[] answers
+---@return number late  seconds that it took longer than its waits
 function steps.in_store(store, case, where, slack)
   count = count + 1
   local container = store:container(("lease-%d-%d"):format(count, os.time()))
@@ -80,12 +81,13 @@ function steps.in_store(store, case, where, slack)
     if where == "blob" then return container:list() end
     return store:containers { prefix = tostring(container):match "%S+$" }
   end
-  local answers = {}
+  local answers, began, waits = {}, core.now(), 0
   for i, step in ipairs(case.steps) do
     local what, first, second = step:match "^(%S+) ?(%S*) ?(%S*)$"
     answers[i] = actions[what](s, first, second)
+    if what == "wait" then waits = waits + tonumber(first) + s.slack end
   end
-  return answers
+  return answers, core.now() - began - waits
 end
 
 -- the rules alone
