@@ -25,6 +25,19 @@ describe("a run", function()
     assert.equal(problem, err)
   end)
 
+  it("leaves no error behind for the next one, when several of its tasks have failed", function()
+    local ok = pcall(run, function()
+      for i = 1, 3 do synod.spawn(function() error("problem " .. i, 0) end) end
+      error("main's", 0)
+    end)
+    assert.is_false(ok)
+    assert.equal("fine", run(function()
+      collectgarbage()
+      synod.sleep(1)
+      return "fine"
+    end))
+  end)
+
   it("ends when the last task that is not detached has ended", function()
     local ended_at
     run(function()

@@ -325,6 +325,9 @@ int vm_run(lua_State *L, struct vm *vm, struct world *w, int nargs, struct vm_en
     restore_coroutine_library(L, coroutine);
     lua_settop(L, coroutine - 1);
     int n = push_end(L, vm, main, end);
+    for (struct task *t = vm->orphans; t; t = t->next) {
+        t->joined = true; /* told, or another was: nothing of it is for the next run */
+    }
     vm->orphans = NULL;
     vm->world = NULL;
     return n;
