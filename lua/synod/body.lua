@@ -11,6 +11,7 @@
 -- of them: conditions hold for that request, so that create-only and if_match mean what they mean for a put.
 
 local core = require "synod.core"
+local check_call = require("synod.options").check_call
 
 local body = {}
 
@@ -38,7 +39,6 @@ end
 
 local READER_OPTIONS = set_of(PATIENCE, CONDITIONS, { "chunk", "offset", "length" })
 local WRITER_OPTIONS = set_of(PATIENCE, CONDITIONS, { "metadata", "content_type", "block", "parallel" })
-local COPY_OPTIONS = set_of(PATIENCE, CONDITIONS, { "metadata", "source_if_match" })
 
 local function check_options(options, known)
   if options == nil then return {} end
@@ -133,6 +133,7 @@ function methods:reader(options)
   local chunk = check_number(options, "chunk", 1, core.block_bytes_max, PIECE)
   local from = check_number(options, "offset", 0, math.maxinteger, 0)
   local length = check_number(options, "length", 1, math.maxinteger, math.maxinteger)
+  check_call(self, "read", "reader", pick(options, PATIENCE, CONDITIONS))
   local till = length > math.maxinteger - from and math.maxinteger or from + length
   return setmetatable({ blob = self, options = options, chunk = chunk, at = from, till = till, ended = false }, Reader)
 end
@@ -237,16 +238,19 @@ end
 ---@return synod.BodyWriter
 function methods:writer(options)
   options = check_options(options, WRITER_OPTIONS)
-  return new_writer(self, options, check_number(options, "block", 1, core.block_bytes_max, PIECE),
-    check_number(options, "parallel", 1, PARALLEL_MAX, PARALLEL))
+  local block = check_number(options, "block", 1, core.block_bytes_max, PIECE)
+  local parallel = check_number(options, "parallel", 1, PARALLEL_MAX, PARALLEL)
+  check_call(self, "write", "writer", pick(options, PATIENCE, CONDITIONS, { "metadata", "content_type" }))
+  return new_writer(self, options, block, parallel)
 end
 
 --- blob:put with a body that one request does not take, or that a function gives piece by piece (nil: the end;
 --- nil, err: it ends in a failure, and nothing is written).
 function methods:put_streamed(source, options)
+  check_call(self, "put", "put", options, 4) -- the script is above blob:put, which is in C
   options = options or {}
   if options.type and options.type ~= "block" or options.size then
-    error("a page or append blob is made empty: its body must be \"\"", 3) -- above blob:put, which is in C
+    error("a page or append blob is made empty: its body must be \"\"", 3)
   end
   local writer <close> = new_writer(self, options, PIECE, PARALLEL)
   if type(source) == "string" then
@@ -294,17 +298,27 @@ end
 ---@field metadata? synod.Metadata   the source's when absent
 ---@field source_if_match? string    an ETag of the source
 
+--- What is wrong with a source, or nil.
+local function source_fault(blob, source)
+  if type(source) == "string" then
+    return "a blob of this store expected, got an address: name it by store:container(NAME):blob(NAME); content from "
+      .. "elsewhere is read there and put here"
+  end
+  local is_place, store, _, name = pcall(core.place_of, source)
+  if not is_place or not name then return "a blob of this store expected, got " .. type(source) end
+  if store ~= core.place_of(blob) then return "the blob is in another store: read it there and put it here" end
+end
+
 --- Makes this blob a copy of another in the same store: content, type, content type, metadata. The conditions are on
 --- this blob; the source is copied as it was when it was looked at, or not at all.
 ---@param source synod.Blob
 ---@param options? synod.CopyOptions
 ---@return synod.Props|nil props, synod.Error? err
 function methods:copy_from(source, options)
-  options = check_options(options, COPY_OPTIONS)
-  if type(source) == "string" then
-    error("bad argument #1 to 'copy_from' (a blob of this store expected, got an address: name it by "
-      .. "store:container(NAME):blob(NAME); content from elsewhere is read there and put here)", 2)
-  end
+  local fault = source_fault(self, source)
+  if fault then error("bad argument #1 to 'copy_from' (" .. fault .. ")", 2) end
+  check_call(self, "copy", "copy_from", options)
+  options = options or {}
   local props, err = head(source, pick(options, PATIENCE))
   if not props then return nil, err end
   local asked = pick(options, PATIENCE, CONDITIONS)

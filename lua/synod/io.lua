@@ -137,6 +137,9 @@ local function replace_os(library)
   function library.exit(code)
     if code == nil or code == true then code = 0 end
     if code == false then code = 1 end
+    if not math.tointeger(code) then
+      error("bad argument #1 to 'exit' (a whole number or a boolean expected, got " .. type(code) .. ")", 2)
+    end
     core.exit(code)
   end
 end

@@ -208,10 +208,12 @@ end
 
 function methods:lease(given)
   if type(given) == "table" and (given.keep or given.fence) then return take_kept(self, given) end
+  options.check_call(self, "lease", "lease", given)
   return take_plain(raw, self, given, self)
 end
 
 function of_containers:lease(given)
+  options.check_call(self, "lease", "lease", given)
   return take_plain(raw_of_container, self, given)
 end
 

@@ -4,6 +4,7 @@
 -- reader makes its peer wait.
 
 local core = require "synod.core"
+local options_of = require("synod.options").read
 
 local net = {}
 
@@ -14,6 +15,9 @@ local BLOCK_MAX = 15 << 20   -- bytes of conn:read(n)
 local PIECE_MAX = 1 << 18    -- bytes handed to the kernel at once
 local CONNECTIONS_MAX = 1024 -- of one listener; the others wait until one of these has ended
 local ACCEPT_AGAIN_S = 1     -- after an accept that failed (no descriptor is left)
+
+local CONNECT_OPTIONS = { timeout = "seconds" }
+local READ_OPTIONS = { timeout = "seconds", max = "count" }
 
 --- "host:port", "[::1]:port", ":port" into the host (nil: none) and the port.
 local function split(address)
@@ -106,6 +110,7 @@ end
 ---@param options? synod.net.ReadOptions
 ---@return string|nil, table? err
 function Conn:read(what, options)
+  if options then options = options_of("conn:read", options, READ_OPTIONS) end
   local seconds = options and options.timeout
   if what == "line" then return read_line(self, options and options.max or LINE_MAX, seconds) end
   if what == "some" then return read_some(self, seconds) end
@@ -128,6 +133,12 @@ end
 ---@param ... string|number
 ---@return true|nil, table? err
 function Conn:write(...)
+  for i = 1, select("#", ...) do
+    local kind = type((select(i, ...)))
+    if kind ~= "string" and kind ~= "number" then
+      error(("bad argument #%d to 'write' (string expected, got %s)"):format(i, kind), 2)
+    end
+  end
   local text = table.concat({ ... })
   local from = 1
   while from <= #text do
@@ -155,7 +166,7 @@ function Conn:__tostring() return ("connection to %s"):format(self.peer) end
 ---@return synod.Conn|nil, table? err
 function net.connect(address, options)
   local host, port = parse(address, "synod.connect", 3)
-  local deadline = core.now() + (options and options.timeout or CONNECT_S)
+  local deadline = core.now() + (options_of("synod.connect", options, CONNECT_OPTIONS).timeout or CONNECT_S)
   local addresses, err = core.stream_resolve(host, port, false, deadline - core.now())
   if not addresses then return nil, err end
   for i, one in ipairs(addresses) do
@@ -227,8 +238,8 @@ local function listen_at_first(addresses, address)
 end
 
 local function listen(address, fn, spawn)
-  local host, port = parse(address, "synod.listen", 4)
-  if type(fn) ~= "function" then error("synod.listen: a function is expected, got " .. type(fn), 3) end
+  local host, port = parse(address, "synod.listen", 3)
+  if type(fn) ~= "function" then error("synod.listen: a function is expected, got " .. type(fn), 2) end
   local addresses, err = core.stream_resolve(host, port, true, CONNECT_S)
   if not addresses then return nil, err end
   local socket

@@ -84,4 +84,20 @@ function options.read(call, given, kinds)
   return read
 end
 
+--- Raises what is wrong with the options of a call on a blob or container that a module makes for the script, at the
+--- script's line: the core would name the module's.
+---@param place synod.Blob|synod.Container  of a container: "lease"
+---@param kind "put"|"read"|"write"|"copy"|"lease"
+---@param call string  the method that the script calls
+---@param given any
+---@param level? integer  of the script, seen from this function (3)
+function options.check_call(place, kind, call, given, level)
+  level = level or CALLER
+  if given ~= nil and type(given) ~= "table" then
+    error(("bad argument to '%s' (a table of options expected, got %s)"):format(call, type(given)), level)
+  end
+  local ok, problem = pcall(core.call_check, place, kind, given)
+  if not ok then error(problem, level) end
+end
+
 return options

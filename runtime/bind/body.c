@@ -13,6 +13,21 @@ static int l_blob_methods(lua_State *L) {
     return 1;
 }
 
+/* core.call_check(blob, "put", "lease", ..., {...}): raises what is wrong with the options of a call that
+ * a module of the library makes later, or in parts; of a container "lease" alone */
+static int l_call_check(lua_State *L) {
+    static const char *const CALLS[] = {"put", "read", "write", "copy", "lease", NULL};
+    static const struct call_option *const OPTIONS[] = {PUT_OPTIONS, READ_OPTIONS, COMMIT_OPTIONS,
+                                                        COPY_OPTIONS, ACQUIRE_OPTIONS};
+    bool of_container = luaL_testudata(L, 1, CONTAINER_TYPE) != NULL;
+    struct place *p = place_check(L, 1, of_container ? CONTAINER_TYPE : BLOB_TYPE);
+    const struct call_option *known = OPTIONS[luaL_checkoption(L, 2, NULL, CALLS)];
+    known = of_container ? CONTAINER_ACQUIRE_OPTIONS : known;
+    call_options(L, 3, known, place_call(L, p, VERB_BLOB_HEAD));
+    call_drop(&p->store->loose);
+    return 0;
+}
+
 /* core.blob_upload() -> the name of a new upload */
 static int l_blob_upload(lua_State *L) {
     struct vm *vm = task_enter(L, "blob:writer");
@@ -81,10 +96,13 @@ static int l_blob_copy(lua_State *L) {
 }
 
 void bind_body(lua_State *L, struct vm *vm) {
-    static const luaL_Reg FUNCTIONS[] = {
-        {"blob_methods", l_blob_methods}, {"blob_upload", l_blob_upload},
-        {"blob_stage", l_blob_stage},     {"blob_commit", l_blob_commit},
-        {"blob_copy", l_blob_copy},       {NULL, NULL}};
+    static const luaL_Reg FUNCTIONS[] = {{"blob_methods", l_blob_methods},
+                                         {"call_check", l_call_check},
+                                         {"blob_upload", l_blob_upload},
+                                         {"blob_stage", l_blob_stage},
+                                         {"blob_commit", l_blob_commit},
+                                         {"blob_copy", l_blob_copy},
+                                         {NULL, NULL}};
     bind_functions(L, vm, FUNCTIONS);
     static const struct {
         const char *name;
