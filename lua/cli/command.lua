@@ -82,12 +82,8 @@ end
 ---@param called string
 ---@return cli.Instance|nil, string? problem
 function command.become(parsed, called)
-  local who, problem = require("cli.instance").of(parsed, called)
+  local problem, who = common.become(parsed, called)
   if not who then return nil, problem end
-  local process = require "cli.process"
-  process.instance, process.log_format = who.id, parsed.log_format
-  core.log_configure { format = parsed.log_format, level = parsed.log_level, instance = who.id }
-  require("synod").instance = who
   if parsed.store then require("synod.store").configure(parsed.store) end
   if parsed.hints then require("synod.hints").configure(parsed.hints) end
   if parsed.pass_credentials then exec.share_credentials(parsed.store) end

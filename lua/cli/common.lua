@@ -61,4 +61,18 @@ function common.join(...)
   return all
 end
 
+--- Makes this process the instance that the options name, and has it log as they say.
+---@param parsed table
+---@param called string  what an instance without a name is called by
+---@return string|nil problem, cli.Instance? who
+function common.become(parsed, called)
+  local who, problem = require("cli.instance").of(parsed, called)
+  if not who then return problem end
+  local process = require "cli.process"
+  process.instance, process.log_format = who.id, parsed.log_format
+  require("synod.core").log_configure { format = parsed.log_format, level = parsed.log_level, instance = who.id }
+  require("synod").instance = who
+  return nil, who
+end
+
 return common

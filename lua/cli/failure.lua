@@ -2,8 +2,9 @@
 
 local EXIT_CODES = {
   Usage = 2,
-  Unreachable = 3, Unauthorized = 3, AuthenticationFailed = 3, StoreCorrupt = 3, StoreFull = 3, StoreReadOnly = 3,
-  StoreForeign = 3, StoreRemote = 3, StoreGone = 3, NewerVersion = 3,
+  Unreachable = 3, BadAnswer = 3, Unauthorized = 3, AuthenticationFailed = 3,
+  StoreCorrupt = 3, StoreFull = 3, StoreReadOnly = 3, StoreForeign = 3, StoreRemote = 3, StoreGone = 3,
+  NewerVersion = 3,
   Timeout = 4,
   LeaseLost = 5, Fenced = 5, FenceRegressed = 5,
 }
@@ -79,9 +80,10 @@ end
 
 --- The same form as that of a log line.
 local function as_json(text, frames, process)
-  local quote = require("synod.core").log_quote
+  local core = require "synod.core"
+  local quote = core.log_quote
   return ('{"time":"%s","level":"error","instance":%s,"task":"main","message":%s,"fields":{"traceback":%s}}\n'):format(
-    os.date("!%Y-%m-%dT%H:%M:%SZ"), quote(process.instance), quote(text), quote(table.concat(frames, "\n")))
+    core.log_time(), quote(process.instance), quote(text), quote(table.concat(frames, "\n")))
 end
 
 ---@param err any

@@ -24,7 +24,7 @@ local status = {
   options = common.join({
     { name = "json", meaning = "one JSON object a line" },
     { name = "timeout", value = "S", kind = "seconds", meaning = "for each request", default = "10" },
-  }, common.store, common.log),
+  }, common.store, common.instance, common.log),
   notes = "Looks at the mutex, the election, the quorum and the permits of the semaphore of this name, and takes "
     .. "nothing. Exit code: 0 when somebody holds one of them, 1 when nobody does. A lease of the service tells "
     .. "itself whether it is held; for one below 15 s synod looks until it is renewed, at most its ttl. Example: "
@@ -145,7 +145,8 @@ function status.run(parsed)
   end
   local fault = core.name_fault("blob", "mutex/" .. name)
   if fault then return options.refuse(("the name '%s' %s"):format(name, fault), "status") end
-  command.become(parsed, "status")
+  local _, problem = command.become(parsed, "status")
+  if problem then return options.refuse(problem, "status") end
   local names, any, held = {}, false, false
   for i, kind in ipairs(KINDS) do names[i] = kind .. "/" .. name end
   for _, permit in ipairs(permits(name, parsed)) do names[#names + 1] = permit end

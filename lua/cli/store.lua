@@ -48,7 +48,7 @@ local store = {
     },
     { name = "base64", meaning = "queue peek: the bodies are base64" },
     { name = "timeout", value = "SECONDS", kind = "seconds", meaning = "for each request", default = "10" },
-  }),
+  }, common.instance, common.log),
   notes = "On a terminal rm asks before it removes more than one blob, and queue clear always. A failure gives exit\n"
     .. "code 1; a store that cannot be reached 3; one that does not answer in time 4.",
 }
@@ -355,6 +355,8 @@ end
 ---@return integer exit_code
 function store.run(parsed)
   require("synod.io").install(_G) -- output that cannot be written is raised
+  local problem = common.become(parsed, "store")
+  if problem then return options.refuse(problem, "store") end
   local stores = require "synod.store"
   stores.configure(parsed.store)
   local ok, result = pcall(function()

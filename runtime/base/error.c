@@ -33,6 +33,7 @@ int err_status(enum err code) {
 int err_exit_code(enum err code) {
     switch (code) {
     case ERR_UNREACHABLE:
+    case ERR_BAD_ANSWER: /* something else answers at its address */
     case ERR_UNAUTHORIZED:
     case ERR_AUTHENTICATION_FAILED:
     case ERR_NEWER_VERSION:

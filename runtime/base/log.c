@@ -118,11 +118,15 @@ static size_t fitting(size_t len) {
     return len < MESSAGE_MAX ? len : MESSAGE_MAX;
 }
 
+void log_time(int64_t wall, char out[INSTANT_TEXT_MAX]) {
+    instant_iso(wall, FRACTION_DIGITS, out);
+}
+
 static void begin_json(struct log_line *line, enum log_level level, int64_t wall, const char *task,
                        const char *message, size_t len) {
     struct buf *out = &line->text;
     char time[INSTANT_TEXT_MAX];
-    instant_iso(wall, FRACTION_DIGITS, time);
+    log_time(wall, time);
     buf_printf(out, "{\"time\":\"%s\",\"level\":\"%s\"", time, NAMES[level]);
     if (line->log->instance[0]) {
         buf_puts(out, ",\"instance\":");
@@ -140,7 +144,7 @@ static void begin_text(struct log_line *line, enum log_level level, int64_t wall
                        const char *message, size_t len) {
     struct buf *out = &line->text;
     char time[INSTANT_TEXT_MAX];
-    instant_iso(wall, FRACTION_DIGITS, time);
+    log_time(wall, time);
     bool color = line->log->color;
     buf_printf(out, "%s%.10s %.13s%s %s%s%s", color ? FAINT : "", time, time + sizeof "2006-01-02",
                color ? PLAIN : "", color ? COLORS[level] : "", LABELS[level], color ? PLAIN : "");

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/instant.h"
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 enum log_format { LOG_TEXT, LOG_JSON };
@@ -45,6 +46,7 @@ struct log_line {
 const char *log_level_name(enum log_level level);
 bool log_level_parse(const char *name, enum log_level *level);
 bool log_format_parse(const char *name, enum log_format *format);
+void log_time(int64_t wall, char out[INSTANT_TEXT_MAX]); /* as lines in JSON have it */
 
 void log_begin(struct log_line *line, const struct log *log, enum log_level level, int64_t wall,
                const char *task, const char *message, size_t len);

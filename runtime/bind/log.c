@@ -4,6 +4,7 @@
  *     core.log_shows(level) -> boolean
  *     core.log_configure{format =, level =, instance =}
  *     core.log_quote(text) -> a JSON string
+ *     core.log_time() -> now, as lines in JSON have it
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,6 +142,13 @@ static int l_log_quote(lua_State *L) {
     return 1;
 }
 
+static int l_log_time(lua_State *L) {
+    char time[INSTANT_TEXT_MAX];
+    log_time(wall_now(log_of(L)->vm), time);
+    lua_pushstring(L, time);
+    return 1;
+}
+
 static void log_defaults(lua_State *L, struct log *log) {
     const char *term = getenv("TERM");
     const char *plain = getenv("NO_COLOR");
@@ -153,11 +161,8 @@ static void log_defaults(lua_State *L, struct log *log) {
 
 void bind_log(lua_State *L, struct vm *vm) {
     static const luaL_Reg functions[] = {
-        {"log_write", l_log_write},
-        {"log_shows", l_log_shows},
-        {"log_configure", l_log_configure},
-        {"log_quote", l_log_quote},
-        {NULL, NULL},
+        {"log_write", l_log_write}, {"log_shows", l_log_shows}, {"log_configure", l_log_configure},
+        {"log_quote", l_log_quote}, {"log_time", l_log_time},   {NULL, NULL},
     };
     struct lua_log *ll = lua_newuserdatauv(L, sizeof *ll, 0);
     memset(ll, 0, sizeof *ll);

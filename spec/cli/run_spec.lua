@@ -285,7 +285,8 @@ describe("a script that fails", function()
   end)
 
   for code, exit_code in pairs {
-    Unreachable = 3, Unauthorized = 3, AuthenticationFailed = 3, Timeout = 4, LeaseLost = 5, BlobNotFound = 1,
+    Unreachable = 3, BadAnswer = 3, Unauthorized = 3, AuthenticationFailed = 3, Timeout = 4, LeaseLost = 5,
+    BlobNotFound = 1,
   } do
     it(("with an uncaught %s exits with %d"):format(code, exit_code), function()
       local r = run_script(("error(require('synod.core').new_error { code = '%s' })"):format(code))
@@ -301,6 +302,7 @@ describe("a script that fails", function()
     assert.equal("error", line.level)
     assert.equal("a_IN_0", line.instance)
     assert.equal('script.lua:1: quoted "text"', line.message)
+    assert.matches("^%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%d%.%d%d%dZ$", line.time) -- as every log line has it
   end)
 end)
 

@@ -34,6 +34,14 @@ describe("synod status", function()
     end
   end)
 
+  it("takes the options of every command that touches a store", function()
+    local out, code = status(LEASED, "x --instance w_IN_2 --instances 3 --deployment d --log-level error")
+    assert.equal(0, code, out)
+    out, code = status(LEASED, "x --instance w_IN_3 --instances 3")
+    assert.equal(2, code, out)
+    assert.matches("--instance w_IN_3: the ordinal must be below --instances 3", out, 1, true)
+  end)
+
   it("tells programs the same", function()
     local out, code = status(LEASED, "x --json")
     assert.equal(0, code, out)

@@ -187,6 +187,22 @@ describe("synod store", function()
     assert.equal("", output)
   end)
 
+  it("takes the options of every command that touches a store", function()
+    local folder <close> = sh.folder()
+    local output, code = run("$SYNOD store get flags/a --instance w_IN_2 --instances 3 --deployment d "
+      .. "--log-level error --log-format json", folder)
+    assert.equal(1, code)
+    local line = json.decode(output)
+    assert.same({ "error", "w_IN_2" }, { line.level, line.instance })
+    assert.matches("the container does not exist (ContainerNotFound, 404)", line.message, 1, true)
+    output, code = run("SYNOD_INSTANCE=w_IN_2 SYNOD_LOG_FORMAT=json $SYNOD store get flags/a", folder)
+    assert.equal(1, code)
+    assert.equal("w_IN_2", json.decode(output).instance)
+    output, code = run("$SYNOD store ls --instance w_IN_3 --instances 3", folder)
+    assert.equal(2, code)
+    assert.matches("--instance w_IN_3: the ordinal must be below --instances 3", output, 1, true)
+  end)
+
   local REFUSED = {
     { "get flags/a", 1,
       "read the blob flags/a: the container does not exist (ContainerNotFound, 404); create it first" },
