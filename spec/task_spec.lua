@@ -549,6 +549,39 @@ describe("every", function()
   end)
 end)
 
+describe("ten thousand tasks", function()
+  local MANY = 10000
+
+  it("sleep, wait for one event and are cancelled, each at its instant", function()
+    run(function()
+      local go, woken, tasks = synod.event(), 0, {}
+      for i = 1, MANY do
+        tasks[i] = synod.spawn(function()
+          synod.sleep(i / 1000)
+          local late = synod.now() - i / 1000
+          go:wait()
+          woken = woken + 1
+          synod.sleep(3600)
+          return late
+        end)
+      end
+      synod.sleep(20)
+      assert.equal(0, woken)
+      go:set()
+      synod.sleep(1)
+      assert.equal(MANY, woken)
+      assert.equal(21, synod.now())
+      for i = 1, MANY, 2 do tasks[i]:cancel() end
+      for i = 1, MANY do
+        local late, err = tasks[i]:join()
+        assert.equal(i % 2 == 1 and "Cancelled" or nil, err and err.code)
+        assert.is_true(late == nil or math.abs(late) < 1e-9)
+      end
+      assert.equal(3620, synod.now())
+    end)
+  end)
+end)
+
 describe("an event", function()
   it("wakes all who wait, in their order, with its value", function()
     run(function()

@@ -30,8 +30,12 @@ local run = {
 
 local MEMORY_MIN = 2 << 20
 
-local function say(problem)
-  io.stderr:write("synod: ", require("cli.redact")(problem), "\n")
+--- Why nothing was run, in the form that was asked for.
+local function say(parsed, problem)
+  local core, text = require "synod.core", require("cli.redact")(problem)
+  if parsed.log_format ~= "json" then return io.stderr:write("synod: ", text, "\n") end
+  core.log_configure { format = "json", instance = parsed.instance or "synod" }
+  core.log_write("error", text, {})
 end
 
 --- Modules beside the script come before those of the system; the built-in ones before both.
@@ -89,7 +93,7 @@ function run.run(parsed)
   local script = parsed.args[1]
   local chunk, problem, code = require("cli.source").load(script)
   if not chunk then
-    say(problem)
+    say(parsed, problem)
     return code
   end
   parsed.store = inherited_store() or parsed.store

@@ -303,6 +303,11 @@ describe("a script that fails", function()
     assert.equal("a_IN_0", line.instance)
     assert.equal('script.lua:1: quoted "text"', line.message)
     assert.matches("^%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%d%.%d%d%dZ$", line.time) -- as every log line has it
+    r = program.run({ "run", "--log-format", "json", "missing.lua" })
+    assert.equal(2, r.code)
+    line = require("cjson").decode(r.err)
+    assert.equal("error", line.level)
+    assert.matches("cannot read the script 'missing.lua'", line.message, 1, true)
   end)
 end)
 
