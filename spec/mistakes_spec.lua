@@ -17,6 +17,8 @@ local function world()
     w.given = not w.given
     return w.given and "x" or nil
   end
+  w.from, w.to = w.store:queue "from", w.store:queue "into"
+  assert(w.from:create() and w.to:create())
   w.listener = assert(synod.listen("127.0.0.1:0", function(conn) conn:read(1, { timeout = 0.1 }) end))
   w.conn = assert(synod.connect(w.listener.address))
   return setmetatable(w, { __close = function()
@@ -65,6 +67,7 @@ local CASES = {
   { "unknown option \"timeuot\"", function(w) w.conn:read("line", { timeuot = 1, timeout = 0.01 }) end },
   { "option 'timeout' must be a number of seconds", function(w) w.conn:read("line", { timeout = "1" }) end },
   { "bad argument #2 to 'write' (string expected, got table)", function(w) w.conn:write("x", {}) end },
+  { "unknown option \"tiemout\"", function(w) require("synod.queue").move(w.from, w.to, { tiemout = 1 }) end },
 }
 
 describe("what a call gets wrong is raised at the line of the call:", function()
@@ -79,6 +82,22 @@ describe("what a call gets wrong is raised at the line of the call:", function()
         local place = ("spec/mistakes_spec.lua:%d: "):format(line)
         assert.equal(place, tostring(problem):sub(1, #place), problem)
       end)
+    end)
+  end
+
+  for what, wrong in pairs {
+    ["synod.main: unknown option 'clok'"] = function(fn) synod.main(fn, { clok = "virtual" }) end,
+    ["synod.main: option 'clock': \"virtual\" expected, got vritual"] = function(fn)
+      synod.main(fn, { clock = "vritual" })
+    end,
+    ["synod.main: a table of options expected, got number"] = function(fn) synod.main(fn, 5) end,
+    ["synod.main: a function is expected, got nil"] = function() synod.main() end,
+  } do
+    it("of " .. what, function()
+      local ran = false
+      local ok, problem = pcall(wrong, function() ran = true end)
+      assert.same({ false, false }, { ok, ran })
+      assert.matches("^spec/mistakes_spec.lua:%d+: " .. what:gsub("%p", "%%%0"), problem)
     end)
   end
 

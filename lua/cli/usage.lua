@@ -154,7 +154,7 @@ local function as_json(counts, told, seconds, from)
     stores[store] = rows
   end
   return show.json({
-    time = os.date("!%Y-%m-%dT%H:%M:%SZ"), level = "info", instance = process.instance or "synod", task = "main",
+    time = core.log_time(), level = "info", instance = process.instance or "synod", task = "main",
     message = "usage",
     fields = {
       seconds = seconds, instances = told.instances, expected = told.expected, stores = stores,

@@ -44,6 +44,18 @@ local synod = {
 ---@param ... any  arguments of fn
 ---@return ...  fn's results; its error is raised
 function synod.main(fn, options, ...)
+  if type(fn) ~= "function" then error("synod.main: a function is expected, got " .. type(fn), 2) end
+  if options ~= nil and type(options) ~= "table" then
+    error("synod.main: a table of options expected, got " .. type(options), 2)
+  end
+  for name, value in next, options or {} do
+    if name ~= "clock" and name ~= "seed" then
+      error(("synod.main: unknown option '%s'; it takes clock and seed"):format(tostring(name)), 2)
+    end
+    if name == "clock" and value ~= "virtual" then
+      error(("synod.main: option 'clock': \"virtual\" expected, got %s"):format(tostring(value)), 2)
+    end
+  end
   return core.main(fn, options, ...)
 end
 

@@ -11,6 +11,8 @@
 -- The calls are the core's; this file says what they take and give, and moves messages from one queue to another.
 -- docs/reference/queues.md explains them.
 
+local options_of = require("synod.options").read
+
 local queues = {}
 
 local PAGE = 32       -- messages moved at a time
@@ -76,7 +78,7 @@ end
 ---@param options? { timeout?: number }  for each call
 ---@return integer|nil moved, synod.Refusal err, integer|nil moved_before
 function queues.move(from, to, options)
-  local call = { timeout = options and options.timeout }
+  local call = { timeout = options_of("queue.move", options, { timeout = "seconds" }).timeout }
   local left, err = from:count(call)
   if not left then return nil, err, 0 end
   local moved = 0

@@ -1,6 +1,8 @@
 /* bind/task.c -- tasks as a script sees them, and the entry into a run. */
 #include "bind/bind.h"
 
+#include <string.h>
+
 enum { TASK_ARG = 1 };
 
 static struct task *check_task(lua_State *L) {
@@ -197,7 +199,7 @@ static struct world *world_from(lua_State *L, int options) {
     if (!clock) {
         return world_real_new();
     }
-    if (clock[0] != 'v') {
+    if (strcmp(clock, "virtual") != 0) {
         luaL_error(L, "option 'clock': \"virtual\" expected, got \"%s\"", clock);
     }
     return world_virtual_new((uint64_t)bind_opt_integer_field(L, options, "seed", 1));

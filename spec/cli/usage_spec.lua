@@ -51,6 +51,7 @@ describe("synod run --usage", function()
     local r = run { "--usage", "--log-format", "json", "--store", "memory:", "x.lua" }
     local line = json.decode(r.err)
     assert.same({ "usage", "info" }, { line.message, line.level })
+    assert.matches("^%d+%-%d+%-%d+T%d+:%d+:%d+%.%d%d%dZ$", line.time) -- as every log line has it
     local put = line.fields.stores.memory.PutBlob
     assert.same({ done = 1, refused = 2 }, put.outcomes)
     assert.equal("write", put.class)
