@@ -136,6 +136,8 @@ static int cursor_step(lua_State *L, struct vm *vm, struct cursor *c) {
         return 1;
     }
     if (c->item) {
+        /* Of one that has none a server may say so or say nothing: asked for, it is there, empty. */
+        c->item->props.has_metadata |= c->asked.with_metadata;
         push_props(L, &c->item->props, c->item->name);
         c->item = c->item->next;
         return 1;

@@ -309,6 +309,17 @@ local CASES = {
   end, { "a block 3 available unlocked v", true, "b page 1024 available unlocked nil", true,
     "c append 0 available unlocked nil", true, "a block 3 available unlocked nil", true,
     "b page 1024 available unlocked nil", true, "c append 0 available unlocked nil", true } },
+  { "a list's items have their metadata when it is asked for, be it empty, and else none", function(t, c, s)
+    c:blob("bare"):put ""
+    for _, metadata in ipairs { true, false } do
+      for item in c:list { metadata = metadata } do t(type(item.metadata)) end
+      local empty = fresh()
+      s:container(empty):create()
+      for item in s:containers { prefix = empty, metadata = metadata } do t(type(item.metadata)) end
+      s:queue(empty):create()
+      for item in s:queues { prefix = empty, metadata = metadata } do t(type(item.metadata)) end
+    end
+  end, { "table", "table", "table", "nil", "nil", "nil" } },
   { "a list of a container that is absent is raised", function(t, _, s)
     local ok, err = pcall(function()
       for item in s:container(fresh()):list() do t(item.name) end
