@@ -8,7 +8,7 @@ local function shell(lua, script, options)
   folder:write("x.lua", lua)
   options = options or {}
   options.dir = folder.path
-  options.timeout = options.timeout or 20
+  options.timeout = options.timeout or 60
   return sh.run(script, options)
 end
 
@@ -108,9 +108,10 @@ describe("printing", function()
         local file <close> = io.open("/proc/self/status")
         local kb = tonumber(file:read("a"):match("VmRSS:%s*(%d+)"))
         io.stderr:write(kb < 30000 and "small" or kb, "\n")
+        io.open(os.getenv "DIR" .. "/measured", "w"):close()
       end)
       for i = 1, 10000 do print(("x"):rep(10000)) end
-    ]], into("sleep 0.6; wc -c"))
+    ]], into("until [ -e $DIR/measured ]; do sleep 0.1; done; wc -c"))
     assert.equal("small\n100010000\n", out)
   end)
 

@@ -24,13 +24,17 @@ local PAUSE_S = 0.3 -- between two rounds of one instance, so that others get a 
 
 --- One instance: takes, holds for `hold` seconds or until it is lost, releases; `rounds` times.
 ---@param blob synod.Blob
----@param who { id: string, ttl: number, hold: number, rounds?: integer, start?: number }
+---@param who { id: string, ttl: number, hold: number, rounds?: integer, start?: number, patient?: boolean }
+---  patient: one whom the store, or the machine, has let down tries again
 ---@param log spec.Holding[]  and `errors`
 function contenders.contend(blob, who, log)
   local contender = lease.contender(blob, { ttl = who.ttl, purpose = "spec", instance = { id = who.id } })
   synod.sleep(who.start or 0)
   for _ = 1, who.rounds or 1 do
-    local held, err = contender:take { timeout = TAKE_S }
+    local held, err
+    repeat
+      held, err = contender:take { timeout = TAKE_S }
+    until held or not (who.patient and err.retryable and synod.now() < TAKE_S)
     if not held then
       log.errors[#log.errors + 1] = who.id .. ": " .. tostring(err)
       return
