@@ -79,6 +79,21 @@ describe("a work queue", function()
     end)
   end)
 
+  it("keeps messages for as long as nobody has time, those in the poison queue too", function()
+    fleet.run(function(store)
+      local q, seen = queue(store), {}
+      assert(q:push "late")
+      synod.sleep(30 * 24 * 3600)
+      consume_for(q, 5, function(msg)
+        seen[#seen + 1] = msg.body
+        msg:reject "too late"
+      end)
+      assert.same({ "late" }, seen)
+      synod.sleep(30 * 24 * 3600)
+      assert.equal(1, #messages_of(store, "tasks-poison"))
+    end)
+  end)
+
   it("runs as many handlers at once as it may", function()
     fleet.run(function(store)
       local q, running, most = queue(store, { concurrency = 3, batch = 8 }), 0, 0
@@ -306,6 +321,29 @@ describe("a handler that fails", function()
         error("broken", 0)
       end)
       assert.equal(2, tries)
+      assert.equal(1, #messages_of(store, "tasks-poison"))
+    end)
+  end)
+
+  it("tells of a message that goes to the poison queue, and leaves it where it is while that fails", function()
+    fleet.run(function(store)
+      local told, attempts = {}, {}
+      local q = queue(store, {
+        max_attempts = 2,
+        poisoned = function(msg, why)
+          told[#told + 1] = ("%s %d: %s"):format(msg.body, msg.attempt, why)
+          if #told == 1 then error("nobody listens", 0) end
+        end,
+      })
+      assert(q:push "bad")
+      consume_for(q, 60, function(msg)
+        attempts[#attempts + 1] = msg.attempt
+        assert.equal(0, #messages_of(store, "tasks-poison"))
+        error("it is bad", 0)
+      end)
+      assert.same({ 1, 2 }, attempts)
+      assert.equal("bad 2: it is bad", told[1])
+      assert.equal(2, #told)
       assert.equal(1, #messages_of(store, "tasks-poison"))
     end)
   end)

@@ -6,6 +6,8 @@ local ELECTION, TRANSFER = "lua/synod/election.lua", "lua/synod/election/transfe
 return {
   { why = "the leadership is handed over before the body has ended", file = ELECTION, spec = SPEC,
     from = "if term.running then", to = "if false then" },
+  { why = "the body is not guarded", file = ELECTION, spec = SPEC,
+    from = "return seat.run(self.lease, self.stop, fn, self, ...)", to = "return fn(self, ...)" },
   { why = "a leader that is not well goes on", file = ELECTION, spec = SPEC,
     from = "if not well then return term.stop:set(stepping_down(self, why)) end", to = "" },
   { why = "who is not well stands all the same", file = ELECTION, spec = SPEC,

@@ -60,6 +60,21 @@ end]], to = [[hide(self, d, self.options.visibility, "failed") end]],
     to = [[]],
   },
   {
+    why = "messages expire when nobody has had time for a week",
+    file = "lua/synod/workqueue.lua", spec = SPEC, from = [[delay = math.ceil(given.delay or 0), ttl = FOR_EVER]],
+    to = [[delay = math.ceil(given.delay or 0)]],
+  },
+  {
+    why = "nobody is told of a message that is moved away",
+    file = CONSUMER, spec = SPEC, from = [[local ok, err = pcall(self.options.poisoned, d.handle, why)]],
+    to = [[local ok, err = true]],
+  },
+  {
+    why = "one handler more than allowed runs",
+    file = CONSUMER, spec = SPEC, from = [[self.running = turns.new(self.options.concurrency)]],
+    to = [[self.running = turns.new(self.options.concurrency + 1)]],
+  },
+  {
     why = "a drain stops handlers at once",
     file = CONSUMER, spec = SPEC, from = [[local all = self.empty:wait(timeout) ~= nil]],
     to = [[local all = self.empty:wait(0) ~= nil]],
