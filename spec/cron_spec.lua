@@ -57,6 +57,7 @@ local function refusal(fn)
   local ok, err = pcall(fn)
   assert.is_false(ok)
   assert.equal("Usage", err.code)
+  assert.is_nil(err.message:find("(Usage)", 1, true), err.message)
   return err.message
 end
 

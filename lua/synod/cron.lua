@@ -95,7 +95,7 @@ end
 
 local function problem_of_zone(name)
   local of, err = zone.open(name)
-  return of, err and tostring(err)
+  return of, err and options.words_of(err)
 end
 
 --- Makes schedules; makes no request.
@@ -112,7 +112,7 @@ function cron.new(given)
   o.instance = o.instance or require("synod").instance
   local container = o.store:container(o.container or CONTAINER)
   local ok, refused = pcall(lease.contender, container:blob "ttl", { ttl = o.ttl, instance = o.instance })
-  if not ok then options.refuse("cron.new: %s", (tostring(refused):gsub("^.-lease%.contender: ", ""))) end
+  if not ok then options.refuse("cron.new: %s", (options.words_of(refused):gsub("^.-lease%.contender: ", ""))) end
   return setmetatable({ options = o, container = container, jobs = {}, by_name = {} }, Cron)
 end
 

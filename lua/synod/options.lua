@@ -50,6 +50,13 @@ function options.refuse(message, ...)
   refuse(CALLER, message, ...)
 end
 
+--- What a refusal says, to be said in another one.
+---@param err any
+---@return string
+function options.words_of(err)
+  return (tostring(err):gsub(" %(Usage%)$", ""))
+end
+
 local function shown(value)
   if type(value) == "string" then return ("%q"):format(value) end
   if type(value) == "number" then return ("%.14g"):format(value) end

@@ -73,7 +73,7 @@ function scatter.new(given)
   o.instance = o.instance or require("synod").instance
   local self = setmetatable({ options = o, turn = 0 }, Scatter)
   local ok, queue = pcall(queue_of, self, o)
-  if not ok then options.refuse("scatter.new: %s", (tostring(queue):gsub("^.-workqueue%.new: ", ""))) end
+  if not ok then options.refuse("scatter.new: %s", (options.words_of(queue):gsub("^.-workqueue%.new: ", ""))) end
   self.queue = queue
   self.container = o.store:container(o.container or CONTAINER)
   o.poll_min = o.poll_min or math.min(POLL_MIN_S, o.poll_max or POLL_MIN_S)
