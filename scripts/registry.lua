@@ -18,7 +18,7 @@ local listener <close> = assert(synod.listen("127.0.0.1:0", function(conn)
   if who then print(who .. " says hello") end
 end))
 
-local up <close> = membership.new { name = "registry", ttl = 3 }
+local up <close> = membership.new { name = "registry", ttl = 10 }
 
 local function greet(member)
   local conn <close>, err = synod.connect(member.info.address, { timeout = 2 })

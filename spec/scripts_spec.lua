@@ -83,6 +83,24 @@ describe("new-year-peak", function()
   end)
 end)
 
+describe("account-balance", function()
+  it("goes on when an instance was stopped in the middle of a transfer and has lost the lock", function()
+    local folder <close> = sh.folder()
+    local said, code = sh.run([[
+      export SYNOD_STORE=embedded:$DIR/s.db
+      $SYNOD run -n 2 scripts/account-balance.lua 3 & all=$!
+      until $SYNOD store head accounts/journal >/dev/null 2>&1 || ! kill -0 $all 2>/dev/null; do sleep 0.02; done
+      for p in $(pgrep -P $all); do
+        tr '\0' '\n' < /proc/$p/environ | grep -qx SYNOD_INSTANCE=account-balance_IN_0 && met=$p
+      done
+      [ -n "$met" ] && kill -STOP $met && sleep 4 && kill -CONT $met
+      wait $all
+    ]], { dir = folder.path, timeout = 60 })
+    assert.equal(0, code, said)
+    assert.matches("IN_0 | .*the accounts have 2000 together", said)
+  end)
+end)
+
 describe("singleton-scheduler", function()
   it("moves when its instance is stopped, and goes on from where it was", function()
     local folder <close> = sh.folder()
