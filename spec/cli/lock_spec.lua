@@ -152,7 +152,7 @@ describe("synod lock", function()
         local out, code, log = shell([[
           $SYNOD lock x --ttl 1 -- ]] .. STUBBORN .. [[ & first=$!
           await log; sleep 0.2; leash=$(ps -o pid= --ppid $first)
-          $SYNOD lock x --ttl 1 -- sh -c 'for i in 1 2 3; do echo $SYNOD_FENCE >>"$DIR/log"; sleep 0.05; done' &
+          $SYNOD lock x --ttl 10 -- sh -c 'for i in 1 2 3; do echo $SYNOD_FENCE >>"$DIR/log"; sleep 0.05; done' &
           second=$!
           ]] .. signals .. [[; wait $second; code=$?
           kill -CONT $leash $first 2>/dev/null; kill -KILL $first 2>/dev/null; wait $first 2>/dev/null; exit $code

@@ -6,8 +6,6 @@ local ELECTION, TRANSFER = "lua/synod/election.lua", "lua/synod/election/transfe
 return {
   { why = "the leadership is handed over before the body has ended", file = ELECTION, spec = SPEC,
     from = "if term.running then", to = "if false then" },
-  { why = "the body is not guarded", file = ELECTION, spec = SPEC,
-    from = "return seat.run(self.lease, self.stop, fn, self, ...)", to = "return fn(self, ...)" },
   { why = "a leader that is not well goes on", file = ELECTION, spec = SPEC,
     from = "if not well then return term.stop:set(stepping_down(self, why)) end", to = "" },
   { why = "who is not well stands all the same", file = ELECTION, spec = SPEC,
@@ -24,4 +22,6 @@ return {
     from = "term.ended:wait() -- another task may be at it", to = "" },
   { why = "the end of a campaign is taken for an illness", file = ELECTION, spec = SPEC,
     from = "task.timeout(self.options.ttl, function() return pcall(healthy) end)", to = "pcall(healthy)" },
+  { why = "the body is not guarded", file = ELECTION, spec = SPEC,
+    from = "return seat.run(self.lease, self.stop, fn, self, ...)", to = "return fn(self, ...)" },
 }
