@@ -120,6 +120,23 @@ describe("a lease that nobody keeps", function()
     end)
   end)
 
+  it("says where the script is wrong", function()
+    run(function(blob)
+      local taken = assert(blob:lease { duration = 15 })
+      for _, wrong in ipairs {
+        function() assert(taken:renew { foo = 1 }) end, function() assert(taken:renew(5)) end,
+        function() assert(taken:wait_lost "soon") end, function() assert(taken:guard(7)) end,
+        function() assert(taken:release(7)) end, function() assert(taken:release { foo = 1 }) end,
+        function() assert(taken:change "x") end,
+      } do
+        local ok, err = pcall(wrong)
+        assert.is_false(ok)
+        assert.matches("^spec/lease/plain_spec.lua:%d+: [^/]*$", err)
+      end
+      assert(taken:release())
+    end)
+  end)
+
   it("stops what it guards when it is given back", function()
     run(function(blob)
       local taken = assert(blob:lease { duration = 15 })

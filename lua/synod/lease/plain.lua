@@ -107,6 +107,9 @@ end
 ---@param timeout? number  seconds; nothing: for ever
 ---@return synod.Refusal|nil err  LeaseLost; nil: it was given back or handed on, or the time is over
 function methods:wait_lost(timeout)
+  if timeout ~= nil and not (type(timeout) == "number" and timeout >= 0) then
+    error("lease:wait_lost: a number of seconds expected, 0 or more, got " .. tostring(timeout), 2)
+  end
   local clock = clock_of(self)
   local finish_at = timeout and core.instant() + math.floor(timeout * 1e9) or math.maxinteger
   while self:held() do
@@ -136,9 +139,22 @@ function methods:guard(fn, ...)
   return guard.run(scope, fn, ...)
 end
 
+--- What the core says of a wrong use is said of the script's line, two calls up.
+local function run(call, ...)
+  local results = table.pack(pcall(call, ...))
+  if not results[1] then error(results[2], type(results[2]) == "string" and 3 or 0) end
+  return table.unpack(results, 2, results.n)
+end
+
+local function check_table(call, given)
+  if given == nil or type(given) == "table" then return end
+  error(("bad argument to '%s' (a table of options expected, got %s)"):format(call, type(given)), 3)
+end
+
 function methods:renew(given)
+  check_table("renew", given)
   local clock, sent = clock_of(self), core.instant()
-  local done, err = renew(self, given)
+  local done, err = run(renew, self, given)
   if done then
     start(clock, sent)
   elseif err.status == 404 or err.status == 409 then
@@ -147,11 +163,13 @@ function methods:renew(given)
   return done, err
 end
 
-for _, name in ipairs { "change", "release", "close" } do
+for name, place in next, { release = 1, change = 2, close = 3 } do -- of the options among the arguments
   local call = methods[name]
   methods[name] = function(self, ...)
+    check_table(name, (select(place, ...)))
     finish(clock_of(self)) -- from here on it may be another's
-    return call(self, ...)
+    local done, err = run(call, self, ...)
+    return done, err
   end
 end
 
