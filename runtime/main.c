@@ -289,6 +289,9 @@ static int run(lua_State *L, struct program *p) {
 /* Under the sanitizers everything is given back first, so that what is left was lost. */
 static _Noreturn void leave(lua_State *L, struct program *p, int exit_code) {
 #ifdef __SANITIZE_ADDRESS__
+    sigset_t all; /* the handler would find nothing there any more */
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
     vm_state_free(L);
     if (p->world) {
         world_free(p->world);
