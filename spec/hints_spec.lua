@@ -230,6 +230,37 @@ describe("hints across machines", function()
   end)
 end)
 
+describe("an instance that listens for hints", function()
+  it("has descriptors for more who connect than it may have open at first", function()
+    local sh = require "spec.support.sh"
+    local folder <close> = sh.folder()
+    folder:write("holder.lua", [[
+      local synod, hints = require "synod", require "synod.hints"
+      local holding <close> = hints.holding({ name = function() return "far away" end }, "k")
+      print(hints.address())
+      io.stdout:flush()
+      synod.sleep(60)
+    ]])
+    folder:write("others.lua", [[
+      local synod = require "synod"
+      local conns = {}
+      for i = 1, 120 do
+        conns[i] = assert(synod.connect((...)))
+        conns[i]:write "watch x\n"
+        if not conns[i]:read("line", { timeout = 20 }) then return print("not answered", i) end
+      end
+      print "all answered"
+    ]])
+    local said = sh.run([[
+      (ulimit -Sn 80; exec $SYNOD run --hints 127.0.0.1:0 "$DIR/holder.lua" >"$DIR/address") & holder=$!
+      while ! [ -s "$DIR/address" ]; do sleep 0.01; done
+      $SYNOD run "$DIR/others.lua" "$(cat "$DIR/address")"
+      kill -KILL $holder
+    ]], { dir = folder.path })
+    assert.equal("all answered\n", said)
+  end)
+end)
+
 describe("hints among the instances of one run", function()
   local program = require "spec.support.program"
 

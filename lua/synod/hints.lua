@@ -25,6 +25,7 @@ local hints = {}
 local TRY_AGAIN_S = 10    -- an address that could not be reached is not tried again for so long
 local CONNECT_S = 3
 local LINKS_MAX = 64      -- connections to holders
+local DESCRIPTORS = 2048  -- more than a listener has connections: they leave the store's calls theirs
 
 local address   -- where this instance listens: as the command line says
 local state     -- of the run that is going on: links, own board
@@ -77,6 +78,7 @@ local function open(run)
       { address = address, error = err })
     return
   end
+  core.process_descriptors(DESCRIPTORS)
   run.listener = listener
   local host, port = address:match("^(.*):(%d+)$")
   if host == "" or host == "0.0.0.0" or host == "[::]" then host = core.host_name() end
