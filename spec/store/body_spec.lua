@@ -297,6 +297,16 @@ local CASES = {
     c:blob("b"):put("", { type = "append" })
     t(c:blob("b"):copy_from(c:blob "a"))
   end, { "InvalidBlobType 409" } },
+  { "what is appended to a copy is not in its source", function(t, c)
+    local a, b = c:blob "a", c:blob "b"
+    a:put("", { type = "append" })
+    t(b:copy_from(a))
+    t(b:append "copy")
+    t(a:append "source")
+    t(a:get())
+    t(b:get())
+    t(a:head().committed_block_count)
+  end, { "ok", "ok", "ok", "source", "copy", 1 } },
 }
 
 local function differences()

@@ -6,6 +6,7 @@
 --   azurite.fresh("flags", "")        a table name
 --   azurite.sdk("list", "flags")      what the official JavaScript client sees (its lines)
 --   azurite.tick()                    a later millisecond than any before: the order of its messages is told by it
+--   azurite.ticker()                  such a function of one's own, where several go on at once
 
 local core = require "synod.core"
 local server = require "spec.support.server"
@@ -22,7 +23,6 @@ local LOOK_AGAIN_S = 0.0005
 
 local running = {} -- by its extra argument
 local count = 0
-local last_ms = 0
 
 local function start(extra)
   if not running[extra] then
@@ -71,17 +71,23 @@ function azurite.fresh(stem, separator)
   return ("%s%s%d"):format(stem, separator or "-", count)
 end
 
---- Waits until the wall clock, which the emulator shares, shows a later millisecond than at any tick before. Messages
---- that show from one millisecond on come in any order, and a clock that is set back puts the later one first: with a
---- tick before and after each call on a queue neither happens.
-function azurite.tick()
-  local finish = core.now() + STEP_BACK_S
-  while core.time() * 1000 // 1 <= last_ms do
-    assert(core.now() < finish, ("the wall clock has been set back by more than %d s"):format(STEP_BACK_S))
-    core.sleep(LOOK_AGAIN_S)
+--- Gives a function that waits until the wall clock, which the emulator shares, shows a later millisecond than when it
+--- was last called. Messages that show from one millisecond on come in any order, and a clock that is set back puts the
+--- later one first: with a tick before and after each call on a queue neither happens.
+---@return fun()
+function azurite.ticker()
+  local last_ms = 0
+  return function()
+    local finish = core.now() + STEP_BACK_S
+    while core.time() * 1000 // 1 <= last_ms do
+      assert(core.now() < finish, ("the wall clock has been set back by more than %d s"):format(STEP_BACK_S))
+      core.sleep(LOOK_AGAIN_S)
+    end
+    last_ms = core.time() * 1000 // 1
   end
-  last_ms = core.time() * 1000 // 1
 end
+
+azurite.tick = azurite.ticker()
 
 local function ticked(...)
   azurite.tick()

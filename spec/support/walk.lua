@@ -9,7 +9,7 @@
 --
 -- A fault can be planted in a store: `before(call, arguments)` and `after(call, outcome)` may change what they are
 -- given. `pair.expected(call, ours, theirs, state)` tells of known differences: "fine", or "mend" when the stores are
--- not alike any more.
+-- not alike any more. `pair.over()`, asked before each call, ends a walk, and a store's `leave(store, tag)` tidies up.
 
 local bodies = require "spec.support.walk_bodies"
 local calls = require "spec.support.walk_calls"
@@ -191,41 +191,57 @@ end
 
 -- walking
 
+local SLOW_MS = 2500 -- a real attempt gets three seconds
+local SHORTER_S = 120 -- in real time, for a shorter way
+local IS_OVER = { expired = true, broken = true }
+
+--- The container or blob that a call is about, also that of a lease.
+local function about(self, call, which)
+  local container, blob = call.on[2], call.on[3]
+  if call.on.what == "lease" then container, blob = call.on.key:match "^([^/]*)/?(.*)$" end
+  local place = self.stores[which][call.client]:container(named(self, container))
+  return (blob or "") == "" and place or place:blob(blob)
+end
+
 --- What the first store says of a call's blob or container: "leased", or the code of a refusal.
 local function state(self, call)
-  local props, err = object(self, call, 1):head()
+  local props, err = about(self, call, 1):head()
   return props and props.lease_state or err.code
 end
 
---- Makes the stores alike again after a known difference in what a call has done to a blob or message.
+--- Makes the stores alike again after a known difference in what a call has done to a blob, container or message.
 local function mend(self, call)
   for which = 1, 2 do
     if call.on.what == "message" then
       self.stores[which][1]:queue(named(self, call.on.key)):clear()
     else
-      local place = object(self, call, which)
+      local place = about(self, call, which)
       place:break_lease(0)
-      if call.on[1] == "blob" then place:put("") end -- of what were sent blocks only, too
+      if place.put then place:put("") end -- of what were sent blocks only, too
       place:delete()
     end
   end
 end
 
 --- Whether the emulator has done to the blob what is not in its answer: blocks that were sent in vain pass for a
---- blob there and end the memory of a lease, and a copy does not end it.
-local function has_parted(self, call)
+--- blob there and end the memory of a lease; a copy does not end it, and has its blocks in common with its source: what
+--- is appended to one is counted in the other.
+local function has_parted(self, call, answer)
   if call.method ~= "write" and call.method ~= "copy_from" then return false end
-  local ours, theirs = object(self, call, 1):head(), object(self, call, 2):head()
+  local ours = object(self, call, 1):head()
   if not ours then return call.method == "write" end
+  if call.method == "copy_from" and answer and ours.type == "append" then return true end
+  if call.method == "write" and not IS_OVER[ours.lease_state] then return false end
+  local theirs = object(self, call, 2):head()
   return theirs ~= nil and ours.lease_state ~= theirs.lease_state
 end
 
 --- Goes one step: whether the stores still agree, and its line; nil when the rest cannot be compared, since a real
---- server or this machine was too slow.
+--- server or this machine was too slow: what was sent again may be done twice.
 local function step_of(self, call, step)
   if call.sleep then return true, self.ends:sleep(call) end
   if not object(self, call, 1) then return true end
-  if self.pair.live then self.ends:keep_clear(call) end
+  if self.live then self.ends:keep_clear(call) end
   local line, begun = line_of(self, call, step), ends.now()
   local answers, texts, known_names = {}, {}, {}
   for which = 1, 2 do
@@ -234,27 +250,29 @@ local function step_of(self, call, step)
     local told = shown.text(self.names[which], answers[which], self)
     -- the seconds left are told by two clocks
     texts[which] = self.live and call.method == "break_lease" and told:gsub("^integer %d+", "seconds") or told
-    if self.live and told:find "^Timeout" then return nil, line, texts end
   end
+  if self.live and (self.ends:crossed(call, begun) or ends.now() - begun > SLOW_MS) then return nil, line, texts end
   self.made = self.made + 1
-  if self.pair.live and self.ends:crossed(call, begun) then return nil, line, texts end
+  self.pair.made = (self.pair.made or 0) + 1
   if texts[1] ~= texts[2] then
     local function now() return state(self, call) end
     local known = self.pair.expected and self.pair.expected(call, texts[1], texts[2], now)
     if not known then return false, line, texts end
     for which = 1, 2 do shown.forget(self.names[which], known_names[which]) end
     if known == "mend" then mend(self, call) end
-    return true, line, texts
+  else
+    note(self, call, answers, step)
+    self.ends:note(call, begun)
   end
-  note(self, call, answers, step)
-  self.ends:note(call, begun)
-  if self.pair.live and has_parted(self, call) then mend(self, call) end
+  if self.live and has_parted(self, call, answers[1][2]) then mend(self, call) end
+  if self.live and ends.now() - begun > SLOW_MS then return nil, line, texts end
   return true, line, texts
 end
 
 local function go(self, list)
   local lines = {}
   for i, call in ipairs(list) do
+    if self.pair.over and self.pair.over() then return nil end
     local same, line, texts = step_of(self, call, i)
     lines[#lines + 1] = line
     if same == nil then return nil end
@@ -263,30 +281,45 @@ local function go(self, list)
   return nil
 end
 
---- Makes the calls on new stores: nil, or where they first differ.
+--- Makes the calls on new stores: nil, or where they first differ. For a task.
 ---@param pair table
 ---@param list table[]
 ---@return { step: integer, texts: string[], lines: string[] }|nil fault
 ---@return integer made
-function walk.along(pair, list)
-  local fault, made
-  core.main(function()
-    local self = setmetatable({ pair = pair, tag = pair.tag and pair.tag() or "w", stores = {}, names = {}, memory = {},
-      ends = ends.new(pair.live), made = 0, live = pair.live }, walk_type)
-    for which = 1, 2 do
-      self.stores[which], self.names[which] = pair[which].open(), shown.names()
-    end
-    for client = 1, calls.CLIENTS do self.memory[client] = {} end
-    fault, made = go(self, list), self.made
-    for which = 1, 2 do
-      for _, store in ipairs(self.stores[which]) do store:close() end
-    end
-  end, { clock = not pair.live and "virtual" or nil, seed = 1 })
-  return fault, made
+function walk.here(pair, list)
+  local self = setmetatable({ pair = pair, tag = pair.tag and pair.tag() or "w", stores = {}, names = {}, memory = {},
+    ends = ends.new(pair.live), made = 0, live = pair.live }, walk_type)
+  for which = 1, 2 do
+    self.stores[which], self.names[which] = pair[which].open(), shown.names()
+  end
+  for client = 1, calls.CLIENTS do self.memory[client] = {} end
+  local fault = go(self, list)
+  for which = 1, 2 do
+    if pair[which].leave then pair[which].leave(self.stores[which][1], self.tag) end
+    for _, store in ipairs(self.stores[which]) do store:close() end
+  end
+  return fault, self.made
 end
 
---- Draws calls, makes them, and shortens the way to a difference: nil, or the shortest one with a script for `synod
---- run`.
+--- The same as a run of its own.
+function walk.along(pair, list)
+  return core.main(walk.here, { clock = not pair.live and "virtual" or nil, seed = 1 }, pair, list)
+end
+
+--- The shortest way to a difference that was found in these calls, with a script for `synod run`.
+---@param pair table
+---@param list table[]
+---@param fault table
+---@return { calls: table[], texts: string[], script: string }
+function walk.shortened(pair, list, fault)
+  local finish = os.time() + (pair.live and SHORTER_S or math.huge)
+  list, fault = shorter.list(list, fault, 600, function(part)
+    return os.time() < finish and walk.along(pair, part) or nil
+  end)
+  return { calls = list, texts = fault.texts, script = shorter.script(pair, fault) }
+end
+
+--- Draws calls, makes them, and shortens the way to a difference: nil, or the shortest one.
 ---@param pair table
 ---@param options { seed: integer, calls: integer }
 ---@return { calls: table[], texts: string[], script: string }|nil fault
@@ -294,9 +327,7 @@ end
 function walk.random(pair, options)
   local list = calls.draw(options.seed, options.calls)
   local fault, made = walk.along(pair, list)
-  if not fault then return nil, made end
-  list, fault = shorter.list(list, fault, pair.live and 40 or 600, function(part) return (walk.along(pair, part)) end)
-  return { calls = list, texts = fault.texts, script = shorter.script(pair, fault) }, made
+  return fault and walk.shortened(pair, list, fault), made
 end
 
 return walk

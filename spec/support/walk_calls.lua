@@ -85,10 +85,11 @@ function blob.get(d, options)
   return { options }
 end
 
---- In pieces of a few bytes (see walk_bodies.lua).
+--- In pieces (see walk_bodies.lua): a few bytes in small ones, or all.
 function blob.read(d, options)
   blob.get(d, options)
-  options.chunk = d.pick { 3, 8, 100 }
+  options.chunk = d.pick { 3, 8, 500 }
+  if options.chunk < 500 then options.length = options.length or 12 * d.number(4) end
   return { options }
 end
 

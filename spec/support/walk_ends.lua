@@ -11,24 +11,42 @@ local calls = require "spec.support.walk_calls"
 local core = require "synod.core"
 
 local LOOK_AHEAD_S = 0.6 -- a real wait is not longer
-local MARGIN_S = 0.04    -- from a real call to the next end
+local MARGIN_MS = 40     -- from a real call to the next end, beside what such a call has taken lately
+local AFTER_MS = 20      -- from an end to the next real call
+local CLOSE_MS = 5       -- nearer to an end the answers tell nothing
+local SET_S = 0.01       -- a wall clock that goes so far beside ours was set
+local FORGETS = 0.98     -- what is left of a call's longest time at the next one
 
 local ends = {}
 
 ---@class spec.Ends
 ---@field live boolean
 ---@field list table[]  spans of milliseconds: from, to, and where
+---@field took table<string, number>  milliseconds, by method
+---@field offset number  from our clock to the wall clock, which a server goes by
 local ends_type = {}
 ends_type.__index = ends_type
 
 ---@param live boolean|nil  real waits are short
 ---@return spec.Ends
 function ends.new(live)
-  return setmetatable({ live = live, list = {} }, ends_type)
+  return setmetatable({ live = live, list = {}, took = {}, offset = core.time() - core.now() }, ends_type)
 end
 
 --- Instants are in milliseconds.
 function ends.now() return math.floor(core.now() * 1000 + 0.5) end
+
+--- The seconds after which a message shows: the order of messages is that of these instants.
+local function shows(call)
+  local list, options = {}, nil
+  for _, value in ipairs { call.args[1] or false, call.args[2] or false } do
+    options = type(value) == "table" and value or options
+  end
+  if call.on[1] == "queue" and call.method == "put" then list[1] = options.delay end
+  if call.on[1] == "queue" and call.method == "get" then list[1] = options.visibility or 30 end
+  if call.on.what == "message" then list[1] = options.visibility end
+  return list
+end
 
 --- The seconds after which something may end that the call has begun.
 local function spans(call)
@@ -36,11 +54,10 @@ local function spans(call)
   for _, value in ipairs { call.args[1] or false, call.args[2] or false } do
     if type(value) == "number" and call.method == "break_lease" then list[#list + 1] = value end
     if type(value) == "table" then
-      for _, name in ipairs { "duration", "visibility", "delay", "ttl" } do list[#list + 1] = value[name] end
+      for _, name in ipairs { "duration", "ttl" } do list[#list + 1] = value[name] end
     end
   end
   if call.method == "renew" then table.move(calls.DURATIONS, 1, #calls.DURATIONS, #list + 1, list) end
-  if call.method == "get" and call.on[1] == "queue" then list[#list + 1] = 30 end
   return list
 end
 
@@ -56,12 +73,15 @@ end
 
 --- Notes what may end after the call.
 function ends_type:note(call, begun)
-  for _, seconds in ipairs(spans(call)) do
+  local now = ends.now()
+  local function add(seconds, is_show)
     if seconds > 0 then
-      table.insert(self.list, { math.floor(begun + seconds * 1000), math.floor(ends.now() + seconds * 1000),
-        where = where(call) })
+      table.insert(self.list, { math.floor(begun + seconds * 1000), math.floor(now + seconds * 1000),
+        where = where(call), shows = is_show })
     end
   end
+  for _, seconds in ipairs(spans(call)) do add(seconds, false) end
+  for _, seconds in ipairs(shows(call)) do add(seconds, true) end
 end
 
 --- The ends to come, the next one first.
@@ -86,23 +106,45 @@ function ends_type:sleep(call)
   return ("synod.sleep(%s)"):format(ms / 1000)
 end
 
---- On a real clock the two stores are not asked at one instant: waits until no end is near.
-function ends_type:keep_clear(call)
-  local margin = MARGIN_S * 1000
-  for _, span in ipairs(ahead_of(self, ends.now() - margin // 2)) do
-    local now = ends.now()
-    if concerns(span, call) and now + margin > span[1] and now < span[2] + margin // 2 then
-      core.sleep((span[2] + margin // 2 - now) / 1000)
+--- The message before or after which the one of this call would show: which of them, only luck could tell.
+local function rival(self, call, from, to)
+  for _, seconds in ipairs(shows(call)) do
+    for _, span in ipairs(self.list) do
+      if seconds > 0 and span.shows and concerns(span, call)
+        and from + seconds * 1000 <= span[2] and span[1] <= to + seconds * 1000 then
+        return span, seconds
+      end
     end
   end
 end
 
---- Was it too late for keep_clear to have been of use?
-function ends_type:crossed(call, begun)
-  for _, span in ipairs(self.list) do
-    if concerns(span, call) and span[1] >= begun and span[1] <= ends.now() then return true end
+--- On a real clock the two stores are not asked at one instant: waits until no end is near, and none would come near.
+function ends_type:keep_clear(call)
+  local before = MARGIN_MS + 2 * (self.took[call.method] or 0)
+  for _, span in ipairs(ahead_of(self, ends.now() - AFTER_MS)) do
+    local now = ends.now()
+    if concerns(span, call) and now + before > span[1] and now < span[2] + AFTER_MS then
+      core.sleep((span[2] + AFTER_MS - now) / 1000)
+      return self:keep_clear(call)
+    end
   end
-  return false
+  local now = ends.now()
+  local span, seconds = rival(self, call, now - AFTER_MS, now + before)
+  if span then
+    core.sleep((span[2] + AFTER_MS + 1 - now) / 1000 - seconds)
+    return self:keep_clear(call)
+  end
+end
+
+--- Was it too late for keep_clear to have been of use, or the clock set? To be asked after each call.
+function ends_type:crossed(call, begun)
+  local now = ends.now()
+  self.took[call.method] = math.max(now - begun, (self.took[call.method] or 0) * FORGETS)
+  if math.abs(core.time() - core.now() - self.offset) > SET_S then return true end
+  for _, span in ipairs(self.list) do
+    if concerns(span, call) and span[1] >= begun and span[1] <= now + CLOSE_MS then return true end
+  end
+  return rival(self, call, begun - CLOSE_MS, now + CLOSE_MS) ~= nil
 end
 
 return ends
