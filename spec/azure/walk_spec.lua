@@ -10,7 +10,7 @@ local live = require "spec.support.walk_live"
 
 local CALLS = tonumber(os.getenv "SYNOD_WALK_CALLS") or (os.getenv "SYNOD_ASAN" and 5000 or 100000)
 local SEED = tonumber(os.getenv "SYNOD_WALK_SEED") or 1
-local SECONDS = tonumber(os.getenv "SYNOD_WALK_SECONDS") or (os.getenv "SYNOD_ASAN" and 60 or 270)
+local SECONDS = tonumber(os.getenv "SYNOD_WALK_SECONDS") or (os.getenv "SYNOD_ASAN" and 60 or 420)
 local LEAST = math.min(CALLS, SECONDS * 4) -- what any machine comes to
 
 describe("a random walk over all calls", function()
