@@ -3,8 +3,8 @@
 --
 --   SYNOD_WALK_CALLS=1000000 SYNOD_WALK_SECONDS=7200 SYNOD_WALK_SEED=7 lua5.4 /usr/bin/busted spec/azure/walk_spec.lua
 --
--- On an idle machine of two cores 100,000 calls take two and a half minutes, and two of processor time, three quarters of
--- them the emulator's. A machine that is too slow or too busy for them walks as far as the time goes.
+-- On an idle machine of two cores 100,000 calls take two and a half minutes, and two of processor time, most of it the
+-- emulator's. A machine that is too slow or too busy for them walks as far as the time goes.
 
 local live = require "spec.support.walk_live"
 
