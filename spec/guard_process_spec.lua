@@ -130,7 +130,7 @@ describe("a guard in real time", function()
   local function stopped(how)
     return sh.run(([[
       $SYNOD run "$DIR/guard.lua" %s 0.4 0.5 0.1 >"$DIR/out" 2>"$DIR/err" & p=$!
-      until grep -q ready "$DIR/err"; do sleep 0.01; done
+      until grep -qs ready "$DIR/err"; do sleep 0.01; done
       sleep 0.2; kill -STOP $p; sleep 0.6; wc -l <"$DIR/written" >"$DIR/before"; kill -CONT $p
       wait $p; code=$?; cat "$DIR/out"; exit $code
     ]]):format(how), { dir = folder.path, timeout = 8 })

@@ -108,7 +108,7 @@ describe("singleton-scheduler", function()
       export SYNOD_STORE=embedded:$DIR/s.db
       $SYNOD run -n 3 scripts/singleton-scheduler.lua 8 > $DIR/out 2>&1 &
       all=$!
-      until grep -q 'round 2,' $DIR/out; do sleep 0.1; done
+      until grep -qs 'round 2,' $DIR/out; do sleep 0.1; done
       id=$(sed -n 's/.* round 2, handed out by //p' $DIR/out)
       for p in $(pgrep -P $all); do
         tr '\0' '\n' < /proc/$p/environ | grep -qx "SYNOD_INSTANCE=$id" && kill -TERM $p

@@ -66,7 +66,7 @@ describe("a signal", function()
     return sh.run(([[
       : >"$DIR/err"
       $SYNOD run "$DIR/stop.lua" %s >"$DIR/out" 2>"$DIR/err" & p=$!
-      until grep -q ready "$DIR/err"; do sleep 0.01; done
+      until grep -qs ready "$DIR/err"; do sleep 0.01; done
       for s in %s; do sleep 0.05; kill -$s $p; done
       wait $p; code=$?; cat "$DIR/out"; grep -v ready "$DIR/err"; exit $code
     ]]):format(how, signals), { dir = folder.path, timeout = timeout or 8 })

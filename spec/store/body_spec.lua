@@ -484,7 +484,7 @@ describe("a writer that is killed in the middle", function()
     end)
     local output = sh.run(([[
       $SYNOD run --store '%s' "$DIR/write.lua" >"$DIR/log" & pid=$!
-      for i in $(seq 1200); do grep -q sent "$DIR/log" && break; sleep 0.05; done
+      for i in $(seq 1200); do grep -qs sent "$DIR/log" && break; sleep 0.05; done
       kill -KILL $pid; cat "$DIR/log"]]):format(url), { dir = folder.path, timeout = 120 })
     assert.equal("sent\n", output)
     assert.is_true(blocks() > 90)
