@@ -159,6 +159,30 @@ describe("entities and messages of several writers", function()
     end)
   end
 
+  it("are not written any more once one was told that the file is gone, on whichever thread", function()
+    for _ = 1, 5 do -- within 20 ms of the look before, or the next write looks for itself
+      local folder <close> = sh.folder()
+      local path = folder.path .. "/s.db"
+      core.main(function()
+        local store <close> = assert(core.open_store("embedded:" .. path .. "?relaxed"))
+        local seats, mail = store:table "Seats", store:queue "mail"
+        assert(seats:create() and mail:create())
+        local function batch(n) return seats:batch { { upsert = { partition = "p", row = "r", n = n } } } end
+        assert(sh.run("cd $DIR; ln s.db kept.db; ln s.db-wal kept.db-wal", { dir = folder.path }) == "")
+        assert(batch(1)) -- on the store's thread
+        assert(mail:put "before", "a look on the thread of the loop")
+        assert(os.remove(path))
+        assert.equal("StoreGone", select(2, batch(2)).code) -- in doubt
+        for _ = 1, 3 do assert.equal("StoreGone", select(2, mail:put "after").code) end
+      end)
+      core.main(function()
+        local store <close> = assert(core.open_store("embedded:" .. folder.path .. "/kept.db"))
+        assert.equal(1, assert(store:queue("mail"):count()))
+        assert.is_true(assert(store:table("Seats"):get("p", "r")).n <= 2)
+      end)
+    end
+  end)
+
   it("are not lost by a get or a delete that the full disk refuses", function()
     if not small_disk.is_possible then return pending("this machine does not let us mount") end
     local folder <close> = sh.folder()

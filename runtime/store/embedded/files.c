@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/instant.h"
+
+#define NOT_SEEN (INT64_MIN / 2) /* long ago, and no difference to it overflows */
 
 /* File systems whose locks or shared mappings do not work between machines, or not at all. All of FUSE
  * is among them: what lies below (sshfs, a shared folder of a virtual machine) cannot be told. */
@@ -145,7 +148,7 @@ static bool check_file(struct store_files *files, struct error *err) {
 }
 
 bool files_open(struct store_files *files, const char *name, struct error *err) {
-    *files = (struct store_files){.log = -1};
+    *files = (struct store_files){.log = -1, .seen_at = NOT_SEEN};
     if (name[0] == '\0') {
         error_set(err, ERR_STORE_READ_ONLY, "the store's path is empty");
         return false;
@@ -169,7 +172,7 @@ void files_close(struct store_files *files) {
     free(files->path);
     free(files->lock_path);
     free(files->wake_path);
-    *files = (struct store_files){.log = -1};
+    *files = (struct store_files){.log = -1, .seen_at = NOT_SEEN};
 }
 
 /* O_PATH: a descriptor that only names the file, so that closing it gives up no lock. */
@@ -181,12 +184,26 @@ void files_remember_log(struct store_files *files) {
     }
 }
 
-bool files_are_there(const struct store_files *files) {
+static bool are_there(const struct store_files *files) {
     struct stat st;
     if (stat(files->path, &st) != 0 || st.st_dev != files->device || st.st_ino != files->inode) {
         return false;
     }
     return files->log < 0 || (fstat(files->log, &st) == 0 && st.st_nlink > 0);
+}
+
+/* What another thread found meanwhile is newer than our look: then its word stands. */
+bool files_are_there(struct store_files *files, int64_t now, bool afresh) {
+    int64_t seen_at = atomic_load(&files->seen_at);
+    if (!afresh && now - seen_at < FILES_LOOK_MS * NS_PER_MS) {
+        return true;
+    }
+    if (!are_there(files)) {
+        atomic_store(&files->seen_at, NOT_SEEN);
+        return false;
+    }
+    atomic_compare_exchange_strong(&files->seen_at, &seen_at, now);
+    return true;
 }
 
 void files_say_gone(const struct store_files *files, struct error *err) {

@@ -10,16 +10,21 @@
 #ifndef SYNOD_STORE_EMBEDDED_FILES_H
 #define SYNOD_STORE_EMBEDDED_FILES_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
+
+enum { FILES_LOOK_MS = 20 };
 
 struct store_files {
     char *path, *lock_path, *wake_path;
     dev_t device; /* what PATH was when it was opened */
     ino_t inode;
     int log; /* PATH-wal, only to see whether it is still linked; -1: not looked at yet */
+    _Atomic int64_t seen_at; /* boot-time ns: when a thread last saw them to be there */
 };
 
 /* Makes the folder (0700) and an empty file (0600) when there are none. Refuses files of another user,
@@ -29,8 +34,9 @@ void files_close(struct store_files *files);
 
 /* Remember the log's file. After the first use of the database; it stays until all have closed it. */
 void files_remember_log(struct store_files *files);
-/* False: the database or its log was removed or replaced. */
-bool files_are_there(const struct store_files *files);
+/* False: the database or its log was removed or replaced. Once one thread knows, every thread looks each
+ * time; before, a look is good for FILES_LOOK_MS, but not when `afresh` is set. */
+bool files_are_there(struct store_files *files, int64_t now, bool afresh);
 /* Fills in ERR_STORE_GONE. */
 void files_say_gone(const struct store_files *files, struct error *err);
 

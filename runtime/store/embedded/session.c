@@ -3,9 +3,9 @@
 #include "store/entity.h"
 #include "store/embedded/rows_sqlite.h"
 
-bool session_open(struct session *s, const struct store_files *files, struct wake *wake,
-                  bool relaxed, int64_t wait_until, struct error *err) {
-    *s = (struct session){.files = files, .wake = wake, .looked_at = INT64_MIN / 2};
+bool session_open(struct session *s, struct store_files *files, struct wake *wake, bool relaxed,
+                  int64_t wait_until, struct error *err) {
+    *s = (struct session){.files = files, .wake = wake};
     if (!lock_open(&s->lock, files->lock_path, err)) {
         return false;
     }
@@ -24,18 +24,9 @@ void session_close(struct session *s) {
     }
 }
 
-bool session_look(struct session *s, int64_t now) {
-    if (now - s->looked_at < FILES_LOOK_MS * NS_PER_MS) {
-        return true;
-    }
-    bool there = files_are_there(s->files);
-    s->looked_at = there ? now : INT64_MIN / 2; /* gone: say so each time */
-    return there;
-}
-
 bool session_read(struct session *s, const struct embedded_now *now, struct attempt *a) {
     struct rows *rows = s->rows;
-    if (!session_look(s, now->boot)) {
+    if (!files_are_there(s->files, now->boot, false)) {
         files_say_gone(s->files, &a->reply->err);
         return true;
     }
@@ -146,7 +137,7 @@ static void disown(struct session *s, struct attempt **list, int count) {
 
 void session_write(struct session *s, const struct embedded_now *now, struct attempt **list,
                    int count) {
-    if (!session_look(s, now->boot)) {
+    if (!files_are_there(s->files, now->boot, false)) {
         struct error gone;
         files_say_gone(s->files, &gone);
         fail_all(list, count, &gone);
@@ -158,10 +149,7 @@ void session_write(struct session *s, const struct embedded_now *now, struct att
             write_alone(s, now, list[i]);
         }
     }
-    if (!files_are_there(s->files)) {
-        s->looked_at = INT64_MIN / 2;
+    if (!files_are_there(s->files, now->boot, true)) {
         disown(s, list, count);
-    } else {
-        s->looked_at = now->boot;
     }
 }

@@ -13,23 +13,17 @@
 #include "store/transport.h"
 #include "store/embedded/wake.h"
 
-enum { FILES_LOOK_MS = 20 };
-
 struct session {
     struct rows *rows; /* NULL: not connected */
     struct store_lock lock;
-    const struct store_files *files;
+    struct store_files *files;
     struct wake *wake;
-    int64_t looked_at; /* boot-time ns: when the files were last seen to be there */
 };
 
 /* err says why not; nothing is held then. Waits for SQLite's own lock until `wait_until`. */
-bool session_open(struct session *s, const struct store_files *files, struct wake *wake,
-                  bool relaxed, int64_t wait_until, struct error *err);
+bool session_open(struct session *s, struct store_files *files, struct wake *wake, bool relaxed,
+                  int64_t wait_until, struct error *err);
 void session_close(struct session *s);
-
-/* False: the file was removed or replaced. */
-bool session_look(struct session *s, int64_t now);
 
 /* Answers a read. False: only where it may wait and take its time (the reply is clear again). */
 bool session_read(struct session *s, const struct embedded_now *now, struct attempt *a);

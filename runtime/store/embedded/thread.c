@@ -22,7 +22,7 @@ struct job_list {
 
 struct db_thread {
     struct world *world;
-    const struct store_files *files;
+    struct store_files *files;
     struct wake *wake;
     const char *boot_id;
     bool relaxed;
@@ -286,7 +286,7 @@ static void *thread_main(void *arg) {
 
 /* All below runs on the world's thread. */
 
-struct db_thread *db_thread_new(struct world *w, const struct store_files *files, struct wake *wake,
+struct db_thread *db_thread_new(struct world *w, struct store_files *files, struct wake *wake,
                                 bool relaxed, const char *boot_id) {
     struct db_thread *t = xcalloc(1, sizeof *t);
     t->world = w;

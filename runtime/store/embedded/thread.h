@@ -15,7 +15,7 @@
 
 struct db_thread;
 
-struct db_thread *db_thread_new(struct world *w, const struct store_files *files, struct wake *wake,
+struct db_thread *db_thread_new(struct world *w, struct store_files *files, struct wake *wake,
                                 bool relaxed, const char *boot_id);
 void db_thread_post(struct db_thread *t, struct attempt *a);
 /* True: a write was among them. */
