@@ -242,6 +242,18 @@ describe("an incarnation", function()
 end)
 
 describe("a watcher", function()
+  it("does not take an answer that was long on its way for a silence", function()
+    run(function(store)
+      local m, watcher = member(store, 1, { ttl = 1.5 }), member(store, 2)
+      assert(m:join())
+      synod.sleep(0.1)
+      assert.equal("1", ids(watcher:members()))
+      assert.equal("1", ids(watcher:members())) -- read now, and told 2 s later
+      assert.is_true(synod.now() > 2)
+      assert.is_nil(m:lost())
+    end, { faults = { { kind = "delay", operation = "QueryEntities", ordinal = 3, seconds = 2 } } })
+  end)
+
   it("is told at once, of nobody too", function()
     run(function(store)
       local calls = 0

@@ -64,6 +64,56 @@ describe("a quorum of members", function()
     end, { faults = { b = deaf } })
   end)
 
+  it("counts one again that could not say for a while that it lives", function()
+    local deaf = {}
+    for i = 30, 100 do deaf[#deaf + 1] = { kind = "lost-request", ordinal = i } end
+    rivals.run({ "a", "b" }, function(a, b)
+      local first, second = cluster(a, { parties = 2 }), cluster(b, { parties = 2 })
+      local waiting = synod.spawn(function() return assert(second:wait()) end)
+      assert(first:wait { timeout = 60 })
+      assert(waiting:join())
+      local gone_at
+      repeat
+        synod.sleep(1)
+        local held = first:held()
+        gone_at = gone_at or held == false and synod.now()
+        second:held()
+      until gone_at and held or synod.now() > 1000
+      assert.is_number(gone_at)
+      assert.is_true(synod.now() < 1000, "it is never counted again")
+      assert.same({ true, 2 }, { second:held() })
+      first:leave()
+      second:leave()
+    end, { faults = { b = deaf } })
+  end)
+
+  it("does not bring back one whose newer incarnation has come", function()
+    rivals.run({ "a", "b" }, function(a, b)
+      local old, young, other = cluster(a), cluster(a), cluster(b)
+      old:held()
+      other:held()
+      young:held()
+      synod.sleep(20)
+      assert.same({ false, 1 }, { old:held() }, "b alone, as it has not itself been replaced")
+      assert.same({ true, 2 }, { young:held() })
+      synod.sleep(20)
+      assert.same({ true, 2 }, { young:held() })
+      for _, each in ipairs { old, young, other } do each:leave() end
+    end)
+  end)
+
+  it("is joined once, however many tasks ask first", function()
+    rivals.run({ "a" }, function(a)
+      local q = cluster(a)
+      assert(a.store:table("members"):create())
+      synod.all { function() q:held() end, function() q:held() end, function() q:wait { timeout = 1 } end }
+      assert.is_nil(q.members:lost())
+      assert.equal(1, a.store:usage().InsertEntity)
+      assert.is_nil(a.store:usage().UpdateEntity)
+      q:leave()
+    end, { faults = { a = { { kind = "delay", ordinal = 0, seconds = 0.1 } } } })
+  end)
+
   it("refuses what cannot be meant", function()
     rivals.run({ "a" }, function(a)
       local function refusal(more)
@@ -171,6 +221,32 @@ describe("a lease over several stores", function()
       assert.equal(3, #held.majority.seats)
       held:release()
     end)
+  end)
+
+  it("gives back what it is about to take as well, whenever it is released", function()
+    for tenths = 0, 25, 2 do
+      over(function(open)
+        local slow, others = open(1, { { kind = "delay", ordinal = 0, seconds = 0.5 } }), open(1)
+        local stores = { slow, open(2), open(3) }
+        for i = 2, 3 do -- their fences are higher: that of the first store is to be raised
+          local c = stores[i]:container "locks"
+          assert(c:create())
+          assert(c:blob("quorum/x.lease"):put("", { metadata = { synod_v = "1", synod_fence = "9000000000000000" } }))
+        end
+        local held = assert(new("a", stores):lease { stores = stores }) -- of the two that answer at once
+        local function is_leased()
+          local props = others:container("locks"):blob("quorum/x.lease"):head()
+          return props ~= nil and props.lease_state == "leased"
+        end
+        synod.sleep(2)
+        assert.is_false(is_leased())
+        while not is_leased() do synod.sleep(0.1) end
+        synod.sleep(tenths / 10)
+        held:release()
+        synod.sleep(3)
+        assert.is_false(is_leased(), ("released %g s after it was taken"):format(tenths / 10))
+      end)
+    end
   end)
 
   it("is had though a minority does not answer, and its fence is higher for whoever meets another majority", function()

@@ -17,6 +17,7 @@ local majority = require "synod.quorum.majority"
 local membership = require "synod.membership"
 local options = require "synod.options"
 local seat = require "synod.seat"
+local turns = require "synod.workqueue.turns"
 
 local quorum = {}
 
@@ -63,7 +64,7 @@ function quorum.new(given)
   o.parties = o.parties or o.instance.count
   local need, why = needed(o)
   if why then options.refuse("quorum.new: %s", why) end
-  return setmetatable({ options = o, need = need }, Quorum)
+  return setmetatable({ options = o, need = need, joining = turns.new(1) }, Quorum)
 end
 
 ---------------------------------------------------------------- who is live
@@ -77,9 +78,19 @@ local function check_need(self, call)
   end
 end
 
---- This instance is one of those who count, from the first call on that asks about them.
+local function is_counted(self)
+  local lost = self.members and self.members:lost()
+  return self.members and (not lost or lost.replaced_by)
+end
+
+--- This instance is one of those who count, from the first call on that asks about them. One that could not say for a
+--- while that it lives, as a process that was stopped, becomes one again; not one whose newer incarnation has come.
 local function join(self)
-  if self.members then return true end
+  if is_counted(self) then return true end
+  local place = self.joining:take(1) -- several tasks may ask
+  local _ <close> = setmetatable({}, { __close = function() self.joining:give(place) end })
+  if is_counted(self) then return true end
+  if self.members then return self.members:join() end
   local o = self.options
   local members = membership.new {
     name = "quorum-" .. o.name, ttl = o.member_ttl or MEMBER_TTL_S, store = o.store, instance = o.instance,

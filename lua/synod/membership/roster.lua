@@ -4,7 +4,8 @@
 --   ttl_ms, since
 --
 -- This file alone knows the records. A record lives as long as it changes: a watcher counts the record's own ttl from
--- the moment its read returned, by its own clock. Nothing is ever compared with the clock of whoever wrote the record.
+-- the moment its read returned to the one at which a later read was sent, by its own clock: an answer that was long on
+-- its way is old. Nothing is ever compared with the clock of whoever wrote the record.
 
 local core = require "synod.core"
 local generation = require "synod.generation"
@@ -184,13 +185,14 @@ end
 ---@param own? synod.Roster.Record  ours, which we need not observe
 ---@return synod.Member[]|nil members, synod.Error? err  in the order of their ids
 function Roster:look(own)
+  local asked = core.instant()
   local records, err = read_all(self)
   if not records then return nil, err end
   local now, members, seen = core.instant(), {}, {}
   for _, record in ipairs(records) do
     local s = observe(self.seen[record.row], record, now)
     seen[record.row] = s
-    local still = (now - s.at) / 1e9
+    local still = (asked - s.at) / 1e9
     local is_own = own and own.nonce == record.nonce
     if is_own or still <= record.ttl * RATE then
       members[#members + 1] = {

@@ -181,11 +181,10 @@ local function mend(self)
     if part and part:held() or not place.options.store:is_open() then return true end
     local taken = place:try(self.majority.options.timing.try)
     if not taken then return nil end
-    if self.released or self.lost or not raise(taken, self.fence) then
-      taken:release()
-    else
-      self.parts[i] = taken
-    end
+    local _ <close> = setmetatable({}, { __close = function() -- we may be cancelled while the fence is written
+      if self.parts[i] ~= taken then taken:release() end
+    end })
+    if not (self.released or self.lost) and raise(taken, self.fence) then self.parts[i] = taken end
     return true
   end)
 end
