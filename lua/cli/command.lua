@@ -109,9 +109,10 @@ end
 local Runner = {}
 Runner.__index = Runner
 
---- COMMAND's, or the end of our waiting.
+--- COMMAND's, or the end of our waiting. Many programs take HUP as "read the configuration again": only when one ends
+--- by it are we told to end.
 local function pass_on(self, number, work)
-  if ENDING[number] then self.told = number end
+  if ENDING[number] and not (number == SIGHUP and self.process) then self.told = number end
   if self.process then
     self.process:kill(number)
   elseif not self.over and not self.signal then

@@ -229,4 +229,23 @@ describe("synod lead", function()
       await ready; kill $first; wait $first ]])
     assert.equal(6, code, out)
   end)
+
+  it("stands for election again when COMMAND went on after a HUP, and leadership was lost later", function()
+    local out, code = shell([[
+      $SYNOD lead x --ttl 6 -- sh -c 'echo run >>"$DIR/runs"; [ $(grep -c . "$DIR/runs") = 2 ] && exit 8
+        trap "echo again >\"$DIR/reloaded\"" HUP; echo here >"$DIR/ready"; while :; do sleep 0.01; done' & first=$!
+      await ready; kill -HUP $first; await reloaded; $SYNOD store rm locks/election/x; wait $first ]])
+    assert.equal(8, code, out)
+    has(out, "leadership of 'x' was lost, and COMMAND was stopped: ")
+  end)
+
+  it("ends by a HUP that ends COMMAND, or comes before there is one", function()
+    local out, code = shell([[
+      $SYNOD lead x -- sh -c 'echo here >"$DIR/ready"; while :; do sleep 0.01; done' & first=$!
+      await ready; $SYNOD lead x -- echo ran & second=$!
+      sleep 0.1; kill -HUP $second; wait $second; echo "code $?"; kill -HUP $first; wait $first ]])
+    assert.equal(129, code, out)
+    has(out, "code 129\n")
+    assert.is_nil(out:find "ran", out)
+  end)
 end)
