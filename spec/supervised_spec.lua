@@ -91,6 +91,38 @@ describe("a command under a lease", function()
   end)
 end)
 
+describe("the leash of a command under a lease", function()
+  it("keeps the descriptor by which a supervisor waits for its end, and so does the anchor", function()
+    local folder <close> = sh.folder()
+    folder:write("x.lua", [[
+      local core = require "synod.core"
+      local synod = require "synod"
+      local lease = require "synod.lease"
+      local held = assert(lease.contender(synod.store:container "locks":blob "x", { ttl = 15, purpose = "x" }):take {})
+      held:guard(function()
+        local look = synod.exec { "sh", "-c", [=[
+          life=$(readlink "/proc/$1/fd/$2")
+          has() { ls -l "/proc/$1/fd" | grep -qF -- "-> $life"; }
+          begun() { while [ -e "/proc/$1/fd/0" ]; do sleep 0.01; done; } # it has closed what it has no use for
+          echo "$life"
+          begun $PPID
+          for pid in $PPID $(ps -o pid= --ppid $PPID); do
+            [ $pid = $$ ] && { has $$ && echo command; continue; }
+            begun $pid; has $pid && echo kept
+          done
+        ]=], "sh", tostring(core.process_id()), os.getenv "SYNOD_LIFE_FD" }
+        print(look.stdout .. look.stderr)
+      end)
+    ]])
+    local said, code = sh.run("$SYNOD run -n 1 $DIR/x.lua", {
+      dir = folder.path, env = { SYNOD_STORE = "embedded:" .. folder.path .. "/s.db" },
+    })
+    assert.equal(0, code, said)
+    assert.matches("socket:%[%d+%]\n[^\n]*kept\n[^\n]*kept\n", said)
+    assert.is_nil(said:find("command", 1, true), said)
+  end)
+end)
+
 describe("an instance that is stopped", function()
   it("keeps what it holds until its lease runs out", function()
     local folder <close> = sh.folder()

@@ -38,8 +38,8 @@ static char **make_arguments(const struct leash_plan *plan, char *numbers, size_
     while (plan->argv[count]) {
         count++;
     }
-    snprintf(numbers, size, "%d,%d,%d,%d", (int)plan->runtime, plan->control, plan->report,
-             plan->terminal);
+    snprintf(numbers, size, "%d,%d,%d,%d,%d", (int)plan->runtime, plan->control, plan->report,
+             plan->terminal, plan->bond);
     char **args = xcalloc(count + FIXED_ARGUMENTS + 1, sizeof *args);
     args[0] = (char *)"synod";
     args[1] = (char *)LEASH_ARGUMENT;

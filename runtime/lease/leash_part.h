@@ -24,7 +24,7 @@ struct leash_plan {
     pid_t runtime;       /* whose end is the command's */
     int control, report; /* its ends of the two pipes */
     bool terminal;
-    int bond; /* passed on to the leash alone; 0: none */
+    int bond; /* for the leash and the anchor alone, to the end of both; 0: none */
     const char *file;
     char *const *argv;
 };

@@ -114,12 +114,17 @@ static _Noreturn void command_run(struct keep *k, pid_t leash) {
     _exit(n == (ssize_t)sizeof r ? EXIT_NOT_RUN : EXIT_NOT_RUN - 1);
 }
 
+/* -1: there is none. */
+static int bond_of(const struct keep *k) {
+    return k->plan->bond > 0 ? k->plan->bond : -1;
+}
+
 /* A member of the command's group that kills it, itself included, when the leash cannot. It shares the leash's
  * timer: moved there, it is moved here. A leash that is stopped is made to go on, since only it finds what has escaped
- * from the group. The report's end is kept so that its reader sees no end before ours. */
+ * from the group. The ends of the report and of the bond are kept so that their readers see no end before ours. */
 static _Noreturn void anchor_run(const struct keep *k) {
     setpgid(0, k->command);
-    int kept[] = {k->fds[FD_HARD].fd, k->runtime, k->self, k->plan->report};
+    int kept[] = {k->fds[FD_HARD].fd, k->runtime, k->self, k->plan->report, bond_of(k)};
     child_close_but(kept, sizeof kept / sizeof *kept);
     struct pollfd fds[] = {
         {.fd = k->fds[FD_HARD].fd, .events = POLLIN},
@@ -378,9 +383,9 @@ static bool prepare(struct keep *k) {
 
 /* The command has its standard streams now; an end of a pipe here would keep its reader waiting. */
 static void close_others(const struct keep *k) {
-    int kept[FD_COUNT + 4] = {k->runtime, k->self, k->terminal, k->plan->report};
+    int kept[FD_COUNT + 5] = {k->runtime, k->self, k->terminal, k->plan->report, bond_of(k)};
     for (int i = 0; i < FD_COUNT; i++) {
-        kept[4 + i] = k->fds[i].fd;
+        kept[5 + i] = k->fds[i].fd;
     }
     child_close_but(kept, sizeof kept / sizeof *kept);
 }
@@ -405,12 +410,13 @@ _Noreturn void leash_run(const struct leash_plan *plan) {
     finish(&k);
 }
 
-/* "RUNTIME,CONTROL,REPORT,TERMINAL", FILE, ARGUMENT... */
+/* "RUNTIME,CONTROL,REPORT,TERMINAL,BOND", FILE, ARGUMENT... */
 void leash_main(int argc, char **argv) {
     struct leash_plan plan;
     int runtime, terminal;
     if (argc < 5 ||
-        sscanf(argv[2], "%d,%d,%d,%d", &runtime, &plan.control, &plan.report, &terminal) != 4) {
+        sscanf(argv[2], "%d,%d,%d,%d,%d", &runtime, &plan.control, &plan.report, &terminal,
+               &plan.bond) != 5) {
         return;
     }
     plan.runtime = runtime;
