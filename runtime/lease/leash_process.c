@@ -414,9 +414,8 @@ _Noreturn void leash_run(const struct leash_plan *plan) {
 void leash_main(int argc, char **argv) {
     struct leash_plan plan;
     int runtime, terminal;
-    if (argc < 5 ||
-        sscanf(argv[2], "%d,%d,%d,%d,%d", &runtime, &plan.control, &plan.report, &terminal,
-               &plan.bond) != 5) {
+    if (argc < 5 || sscanf(argv[2], "%d,%d,%d,%d,%d", &runtime, &plan.control, &plan.report,
+                           &terminal, &plan.bond) != 5) {
         return;
     }
     plan.runtime = runtime;

@@ -21,7 +21,7 @@
     X(ERROR_AFTER_APPLY, "error-after-apply",                                                      \
       "it is done, and answered as `code` (InternalError)")                                        \
     X(LATE_APPLY, "late-apply",                                                                    \
-      "the answer is lost, and the request is done `ns` after it was sent")
+      "the answer is lost, and a write of a container or blob is done `ns` after it was sent")
 
 #define FAULT_ENUM(name, word, effect) FAULT_##name,
 enum fault_kind { FAULT_LIST(FAULT_ENUM) FAULT_KIND_COUNT };

@@ -61,7 +61,8 @@ static void late_send(struct alarm *alarm) {
 
 struct late *late_new(struct transport *inner, const struct attempt *a, int64_t at,
                       struct late **list) {
-    if (a->req->verb > VERB_BLOB_LEASE || a->req->verb == VERB_BLOB_COPY) {
+    if (!verb_writes(a->req->verb) || a->req->verb > VERB_BLOB_LEASE ||
+        a->req->verb == VERB_BLOB_COPY) {
         return NULL;
     }
     struct late *l = xcalloc(1, sizeof *l);

@@ -3,7 +3,7 @@
  *     struct late *l = late_new(inner, attempt, at, &list);    sends a copy of the attempt's request at `at`
  *     lates_free(&list);                                       those that were not sent are forgotten
  *
- * What comes of it is heard by nobody. Only requests of containers and blobs can be late; for others NULL is given.
+ * What comes of it is heard by nobody. Only writes of containers and blobs can be late; for others NULL is given.
  */
 #ifndef SYNOD_SIM_LATE_H
 #define SYNOD_SIM_LATE_H

@@ -391,7 +391,9 @@ static void look_done(struct call_state *s) {
 }
 
 static void refused(struct call_state *s) {
-    enum lost_verdict verdict = s->lost ? lost_judge(s->rule, &s->call.reply.err) : LOST_STANDS;
+    const struct store_request *req = &s->call.req;
+    enum lost_verdict verdict =
+        s->lost ? lost_judge(s->rule, req->verb, &s->call.reply.err) : LOST_STANDS;
     if (verdict == LOST_LOOK) {
         look_start(s);
         return;
@@ -409,7 +411,7 @@ static void refused(struct call_state *s) {
     }
     if (verdict == LOST_DONE) {
         reply_clear(&s->call.reply);
-    } else if (s->lost && verb_writes(s->call.req.verb)) {
+    } else if (s->lost && verb_writes(req->verb)) {
         add_doubt(&s->call.reply.err);
     }
     finish(s);

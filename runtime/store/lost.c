@@ -99,7 +99,13 @@ bool lost_answer(const struct error *e, bool sent) {
                     e->code == ERR_BAD_ANSWER || e->status >= 500);
 }
 
-enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e) {
+/* An ETag of what is gone is such a condition too; tables and queues have other words for theirs. */
+static bool delete_wants_look(enum store_verb verb, const struct error *e) {
+    return e->code == ERR_CONDITION_NOT_MET &&
+           (verb == VERB_BLOB_DELETE || verb == VERB_CONTAINER_DELETE);
+}
+
+enum lost_verdict lost_judge(enum lost_rule rule, enum store_verb verb, const struct error *e) {
     switch (rule) {
     case LOST_NONCE:
         return e->status == 409 || e->status == 412 || e->code == ERR_RESOURCE_NOT_FOUND ||
@@ -110,8 +116,8 @@ enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e) {
         return e->status == 404 || e->code == ERR_CONTAINER_BEING_DELETED ||
                        e->code == ERR_TABLE_BEING_DELETED || e->code == ERR_QUEUE_BEING_DELETED
                    ? LOST_DONE
-               : e->code == ERR_CONDITION_NOT_MET ? LOST_LOOK /* so is an ETag of what is gone */
-                                                  : LOST_STANDS;
+               : delete_wants_look(verb, e) ? LOST_LOOK
+                                            : LOST_STANDS;
     case LOST_RELEASE:
         return e->status == 404 || e->code == ERR_LEASE_NOT_PRESENT_WITH_LEASE_OPERATION ||
                        e->code == ERR_LEASE_ID_MISMATCH_WITH_LEASE_OPERATION

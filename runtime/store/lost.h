@@ -82,7 +82,7 @@ enum lost_rule lost_rule_of(const struct store_request *req);
 /* Was this error the loss of an answer? `sent`: see struct attempt. */
 bool lost_answer(const struct error *e, bool sent);
 /* A repetition was refused with `e` after a lost answer. */
-enum lost_verdict lost_judge(enum lost_rule rule, const struct error *e);
+enum lost_verdict lost_judge(enum lost_rule rule, enum store_verb verb, const struct error *e);
 /* The request that looks: filled in from `req`, whose strings it borrows. */
 void lost_look(const struct store_request *req, struct store_request *look);
 /* Has the look told anything? Else nobody can tell: AnswerLost. `found`: its outcome. */

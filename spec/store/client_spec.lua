@@ -414,6 +414,18 @@ describe("a cancel at any instant of a call with a lost answer", function()
   end)
 end)
 
+describe("a request that arrives late", function()
+  it("is a write: a list that nobody waits for any more is asked of nobody", function() -- told by make asan
+    with_faults({ { operation = "ListBlobs", kind = "late-apply", seconds = 20 } }, function(_, _, container)
+      local n = 0
+      for _ in container:list { prefix = ("x"):rep(1000) } do n = n + 1 end
+      assert.equal(0, n)
+      collectgarbage()
+      core.sleep(60)
+    end)
+  end)
+end)
+
 describe("a store that is closed", function()
   it("ends the calls under way", function()
     for _, kind in ipairs { "throttle", "lost-request" } do

@@ -108,6 +108,30 @@ describe("a lost answer", function()
     end)
   end)
 
+  it("to a delete that is refused in the words of blobs then: the refusal stands", function()
+    local calls = {
+      DeleteEntity = function(_, tbl) return tbl:delete("p", "r") end,
+      EntityGroupTransaction = function(_, tbl) return tbl:batch { { delete = e "r" } } end,
+      DeleteTable = function(_, tbl) return tbl:drop() end,
+      DeleteQueue = function(store) return store:queue "work":delete() end,
+      DeleteMessage = function(store) return store:queue "work":get()[1]:delete() end,
+    }
+    for operation, call in pairs(calls) do
+      with_faults({
+        { operation = operation, kind = "lost-response" },
+        { operation = operation, ordinal = 2, kind = "throttle", code = "ConditionNotMet" },
+      }, function(store, tbl)
+        tbl:insert(e("r", 1))
+        local queue = store:queue "work"
+        queue:create()
+        queue:put "x"
+        local ok, err = call(store, tbl)
+        assert.same({ nil, "ConditionNotMet" }, { ok, err.code }, operation)
+        assert.matches("an attempt before was not answered", err.message)
+      end)
+    end
+  end)
+
   it("to the making and the removal of a table", function()
     with_faults({ { operation = "CreateTable", ordinal = 2, kind = "lost-response" },
       { operation = "DeleteTable", kind = "lost-response" } }, function(store)
