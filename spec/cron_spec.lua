@@ -442,6 +442,23 @@ describe("what was missed", function()
   end)
 end)
 
+--- Waits, and takes three seconds to end once it is told to, whatever it is told meanwhile.
+local function stubborn()
+  local _, why = pcall(synod.sleep, 1e6)
+  local ends = synod.now() + 3
+  while synod.now() < ends do pcall(synod.sleep, ends - synod.now()) end
+  error(why, 0)
+end
+
+--- Cancels a task each half second until it has ended.
+local function cancel_often(task)
+  while not task:ended() do
+    task:cancel()
+    task:join(0.5)
+  end
+  task:join()
+end
+
 describe("draining", function()
   it("ends a run that has not begun yet, and no later one", function()
     fleet.run(function(store)
@@ -497,6 +514,42 @@ describe("draining", function()
       synod.sleep(5)
       assert.same({ "1 0", "2 4.5" }, ran)
       stop(second, two)
+    end)
+  end)
+
+  it("goes on to its end when the run is cancelled again and again: nothing is left, and it can run again", function()
+    fleet.run(function(store)
+      local jobs, running = schedules(store, 1), 0
+      for _, name in ipairs { "a", "b" } do
+        jobs:every(60, name, function()
+          running = running + 1
+          local _ <close> = setmetatable({}, { __close = function() running = running - 1 end })
+          stubborn()
+        end)
+      end
+      local one = start(jobs)
+      synod.sleep(61)
+      assert.equal(2, running)
+      cancel_often(one)
+      assert.equal(0, running)
+      local again = start(jobs)
+      synod.sleep(1)
+      assert.is_true(stop(jobs, again))
+    end)
+  end)
+
+  it("ends the run also when whoever drains is cancelled", function()
+    fleet.run(function(store)
+      local jobs, cancelled = schedules(store, 1), nil
+      jobs:every(10, "work", function()
+        local _ <close> = setmetatable({}, { __close = function() cancelled = true end })
+        synod.sleep(1e6)
+      end)
+      local running = start(jobs)
+      synod.sleep(12)
+      assert.is_nil(synod.timeout(2, jobs.drain, jobs, { timeout = 100 }))
+      assert.is_true(running:join(1))
+      assert.is_true(cancelled)
     end)
   end)
 end)

@@ -296,6 +296,23 @@ describe("the health gate", function()
     end)
   end)
 
+  it("leaves nothing held when it is cancelled while it is asked with the lease in hand", function()
+    rivals.run({ "a", "b" }, function(a, b)
+      local asked = 0
+      local first = candidate(a, { healthy = function()
+        asked = asked + 1
+        if asked == 2 then forever() end
+        return true
+      end })
+      local campaigning = synod.spawn(first.campaign, first)
+      synod.sleep(1)
+      assert.equal(2, asked)
+      campaigning:cancel()
+      campaigning:join()
+      assert(candidate(b):campaign { timeout = 1 })
+    end)
+  end)
+
   it("takes no answer for an illness", function()
     rivals.run({ "a" }, function(a)
       local calls = 0
@@ -414,6 +431,38 @@ describe("a transfer", function()
       synod.sleep(30)
       assert.is_true(term:held())
     end)
+  end)
+
+  it("is withdrawn when the leader is cancelled before there is an answer", function()
+    rivals.run({ "a", "b" }, function(a, b)
+      local term = assert(candidate(a):campaign())
+      local moving = synod.spawn(function() return term:transfer("b", { timeout = 100 }) end)
+      synod.sleep(1)
+      moving:cancel()
+      moving:join()
+      local other = candidate(b)
+      local none, err = synod.timeout(100, other.campaign, other, { timeout = 4 })
+      assert.is_nil(none)
+      assert.matches("not free within 4 s: a leads", tostring(err), 1, true)
+      assert.is_true(term:held())
+    end)
+  end)
+
+  it("leaves nothing held by a candidate that is cancelled, whenever that is", function()
+    for tenths = 0, 30 do
+      rivals.run({ "a", "b", "c" }, function(a, b, c)
+        local term, other = assert(candidate(a):campaign()), candidate(b)
+        local taking = synod.spawn(other.campaign, other)
+        local moving = synod.spawn(function() return term:transfer("b", { timeout = 5 }) end)
+        synod.sleep(tenths / 10)
+        taking:cancel()
+        local next_term = taking:join()
+        if next_term then next_term:resign() end
+        moving:join()
+        if not moving:failed() then term:resign() end
+        assert(candidate(c):campaign { timeout = 20 }, tenths / 10 .. " s")
+      end, { faults = { b = { { kind = "delay", ordinal = 0, seconds = 0.1 } } } })
+    end
   end)
 
   it("does not take an old answer for one", function()

@@ -223,6 +223,26 @@ describe("a lease over several stores", function()
     end)
   end)
 
+  it("gives all of them back, however often it is cancelled meanwhile", function()
+    over(function(open)
+      local stores = { open(1), open(2), open(3) }
+      local held = assert(new("a", stores):lease { stores = stores })
+      local holder = synod.spawn(function()
+        local _ <close> = held
+        forever()
+      end)
+      synod.sleep(1)
+      for _ = 1, 3 do
+        holder:cancel()
+        synod.yield()
+      end
+      holder:join()
+      for i = 1, 3 do
+        assert.equal("available", stores[i]:container("locks"):blob("quorum/x.lease"):head().lease_state)
+      end
+    end)
+  end)
+
   it("gives back what it is about to take as well, whenever it is released", function()
     for tenths = 0, 25, 2 do
       over(function(open)

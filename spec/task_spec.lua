@@ -481,6 +481,17 @@ describe("all", function()
       assert.equal(1, synod.now())
     end)
   end)
+
+  it("tells of the first error alone, also when several fail at one instant", function()
+    assert.equal("went on", run(function()
+      local function bad(what) return function() error(what, 0) end end
+      assert.same({ false, "a" }, { pcall(synod.all, { bad "a", bad "b" }) })
+      assert.same({ false, "a" }, { pcall(synod.race, { bad "a", bad "b" }) })
+      assert.equal(1, synod.race { function() return 1 end, bad "b" })
+      synod.sleep(1)
+      return "went on"
+    end))
+  end)
 end)
 
 describe("race", function()

@@ -479,6 +479,23 @@ describe("several queues", function()
   end)
 end)
 
+--- Waits, and takes three seconds to end once it is told to, whatever it is told meanwhile.
+local function stubborn()
+  local _, why = pcall(synod.sleep, 1e6)
+  local ends = synod.now() + 3
+  while synod.now() < ends do pcall(synod.sleep, ends - synod.now()) end
+  error(why, 0)
+end
+
+--- Cancels a task each half second until it has ended.
+local function cancel_often(task)
+  while not task:ended() do
+    task:cancel()
+    task:join(0.5)
+  end
+  task:join()
+end
+
 describe("draining", function()
   it("ends a consume that has not begun yet, and no later one", function()
     fleet.run(function(store)
@@ -542,6 +559,37 @@ describe("draining", function()
       consumer:join()
       assert.equal(1, #store:queue("tasks"):get())
       assert.equal(1, synod.now())
+    end)
+  end)
+
+  it("goes on to its end when it is cancelled again and again: nothing is left, and it can consume again", function()
+    fleet.run(function(store)
+      local q, running = queue(store, { concurrency = 2 }), 0
+      for i = 1, 4 do assert(q:push(i)) end
+      local consumer = synod.spawn(q.consume, q, function()
+        running = running + 1
+        local _ <close> = setmetatable({}, { __close = function() running = running - 1 end })
+        stubborn()
+      end)
+      synod.sleep(1)
+      assert.equal(2, running)
+      cancel_often(consumer)
+      assert.equal(0, running)
+      local seen = 0
+      consume_for(q, 5, function() seen = seen + 1 end)
+      assert.equal(4, seen)
+    end)
+  end)
+
+  it("ends the consume also when whoever drains is cancelled", function()
+    fleet.run(function(store)
+      local q = queue(store)
+      assert(q:push "x")
+      local consumer = synod.spawn(q.consume, q, function() synod.sleep(1e6) end)
+      synod.sleep(1)
+      assert.is_nil(synod.timeout(2, q.drain, q, { timeout = 100 }))
+      assert.is_true(consumer:join(1))
+      assert.equal(1, #store:queue("tasks"):get())
     end)
   end)
 end)

@@ -32,7 +32,7 @@ local STOP_S = 8           -- for slots to end at a controlled stop, whose handl
 local SLEEP_MAX_S = 60     -- the wall clock may be set meanwhile
 local AGAIN_S = 5          -- between looks at what was missed, while the store does not answer
 local AT_ONCE_MAX = 16     -- slots of one schedule
-local CANCEL_AGAIN_S = 1
+local DRAINED = "the schedules are drained"
 local MONTH_MS = 30 * 24 * 3600 * 1000
 local RUN_REQUESTS, SEE_REQUESTS = 10, 4 -- about: of who runs a short slot, and of another who sees it run
 
@@ -254,13 +254,6 @@ function Cron:fail(err)
   self.over:set()
 end
 
-local function end_task(t)
-  while not t:ended() do
-    t:cancel("the schedules are drained")
-    t:join(CANCEL_AGAIN_S)
-  end
-end
-
 local function begin(self)
   self.failure, self.over, self.idle, self.followers = nil, core.event(), core.event(), {}
   self.idle:set()
@@ -268,6 +261,27 @@ local function begin(self)
     job.open, job.count, job.fewer = {}, 0, core.event()
     self.followers[i] = core.spawn(follow, self, job)
   end
+end
+
+--- No more slots are begun; those that run have `timeout` to end, and are cancelled then. A cancel meanwhile ends that
+--- wait, and nothing else: it is kept.
+---@return boolean all, any cancelled
+local function drain(self, timeout)
+  local cancelled = task.stop(self.followers, DRAINED)
+  local waiting, running = {}, {}
+  for _, job in ipairs(self.jobs) do
+    for _, slot in next, job.open do table.insert(slot.running and running or waiting, slot.task) end
+  end
+  cancelled = task.stop(waiting, DRAINED) or cancelled
+  local all = not self:is_busy()
+  if not all then
+    local ok, idle = pcall(self.idle.wait, self.idle, cancelled == nil and timeout or 0)
+    if not ok then cancelled = idle end
+    all = ok and idle ~= nil
+  end
+  cancelled = task.stop(running, DRAINED) or cancelled
+  self.over:set()
+  return all, cancelled
 end
 
 --- Runs the schedules until drain() or a controlled stop.
@@ -286,9 +300,10 @@ function Cron:run()
   end
   begin(self)
   local _ <close> = setmetatable({}, {
-    __close = function()
-      self:drain { timeout = 0 }
+    __close = function(_, err)
+      local _, cancelled = drain(self, 0)
       self.followers = nil
+      if cancelled ~= nil and err == nil then error(cancelled, 0) end
     end,
   })
   self.over:wait()
@@ -308,15 +323,8 @@ function Cron:drain(given)
     self.early = not self.begun -- a run that is about to begin ends at once
     return true
   end
-  for _, follower in ipairs(self.followers) do end_task(follower) end
-  local waiting, running = {}, {}
-  for _, job in ipairs(self.jobs) do
-    for _, slot in next, job.open do table.insert(slot.running and running or waiting, slot.task) end
-  end
-  for _, t in ipairs(waiting) do end_task(t) end
-  local all = not self:is_busy() or self.idle:wait(given.timeout or self.options.stop_timeout) ~= nil
-  for _, t in ipairs(running) do end_task(t) end
-  self.over:set()
+  local all, cancelled = drain(self, given.timeout or self.options.stop_timeout)
+  if cancelled ~= nil then error(cancelled, 0) end
   return all
 end
 

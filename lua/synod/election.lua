@@ -195,6 +195,15 @@ local function late(self, timeout, last)
   }
 end
 
+--- Begins a term if this instance can lead by now; else the lease is given back, also when it is cancelled meanwhile.
+---@return synod.Term|nil
+local function begin_term(self, held)
+  local term
+  local _ <close> = setmetatable({}, { __close = function() if not term then held:release() end end })
+  if check_health(self) then term = new_term(self, held) end
+  return term
+end
+
 local function campaign(self, timeout)
   local began = core.now()
   while true do
@@ -206,8 +215,8 @@ local function campaign(self, timeout)
       if err.code == "LeaseAlreadyPresent" then err = late(self, timeout, err) end
       return nil, err
     end
-    if check_health(self) then return new_term(self, held) end
-    held:release()
+    local term = begin_term(self, held)
+    if term then return term end
   end
 end
 

@@ -15,6 +15,7 @@ local log = require "synod.log"
 local options = require "synod.options"
 local plan = require "synod.plan"
 local roster = require "synod.membership.roster"
+local task = require "synod.task"
 
 local membership = {}
 
@@ -23,7 +24,6 @@ local TTL_S, TTL_MIN_S = 30, 0.5
 local RATE = 0.99        -- our clock may run so much slower than a watcher's
 local AGAIN_S = 1        -- between beats that fail, at most; and a tenth of ttl
 local ENTER_TRIES = 5
-local CANCEL_AGAIN_S = 1
 local NONCE_BYTES = 16
 local INFO_MAX = 30000   -- bytes of JSON: a property has 64 KiB of UTF-16
 
@@ -242,29 +242,25 @@ function Membership:wait_lost(timeout)
   return (self.over:wait(timeout))
 end
 
-local function end_tasks(self)
-  for _, t in ipairs(self.tasks or {}) do
-    while not t:ended() do
-      t:cancel()
-      t:join(CANCEL_AGAIN_S)
-    end
-  end
-  self.tasks = nil
-end
-
---- Takes the record away: the others see at once that this instance is gone.
----@return true|nil, synod.Error? err  the others will see it when the ttl has passed
-function Membership:leave()
-  local record = self.record
-  self.record = nil
-  end_tasks(self)
-  if not record then return true end
+local function remove(self, record)
   local gone, err = self.roster:remove(record)
   if gone or err.code ~= "UpdateConditionNotSatisfied" then return gone, err end
   local found, why = self.roster:read(record.row) -- a beat of ours may have come through without an answer
   if why then return nil, why end
   if not found or found.nonce ~= record.nonce then return true end
   return self.roster:remove(found)
+end
+
+--- Takes the record away: the others see at once that this instance is gone.
+---@return true|nil, synod.Error? err  the others will see it when the ttl has passed
+function Membership:leave()
+  local record, tasks = self.record, self.tasks or {}
+  self.record, self.tasks = nil, nil
+  local cancelled = task.stop(tasks)
+  local gone, err = true, nil
+  if record then gone, err = remove(self, record) end
+  if cancelled ~= nil then error(cancelled, 0) end
+  return gone, err
 end
 
 local MEMBERS = { settle = "boolean" }

@@ -27,7 +27,6 @@ local ANSWER_S = 10
 local RETIRE_S = 60
 local STOP_S = 8 -- of the 10 that handlers of a controlled stop have
 local STOPPED_S = 1.5 -- what is stopped then has for its clean-up
-local AGAIN_S = 1
 local LOOKS = 15 -- in the time of a lease, where nothing tells of changes
 local LOOK_REQUESTS = 2
 local WATCH_S = 60
@@ -261,31 +260,16 @@ local function watch(self)
   end
 end
 
---- Waits for all of them; who is to be cancelled is told at once, and again each second.
----@return any  a cancel of the caller, which is kept for later
-local function end_tasks(tasks, cancel)
-  local cancelled
-  for _, one in ipairs(cancel and tasks or {}) do one:cancel() end
-  for _, one in ipairs(tasks) do
-    while not one:ended() do
-      local ok, why = pcall(one.join, one, AGAIN_S)
-      if not ok then cancelled = why end
-      if cancel and not one:ended() then one:cancel() end
-    end
-  end
-  return cancelled
-end
-
 --- Stops everything that runs here, at once, and leaves.
 local function finish(self, watchers, err)
   self.finishing = true
   for mover in next, self.movers do watchers[#watchers + 1] = mover end
-  local cancelled, runners = end_tasks(watchers, true), {}
+  local cancelled, runners = task.stop(watchers), {}
   for _, share in next, self.jobs do
     share:halt "this instance has stopped to run its share"
     runners[#runners + 1] = share.task
   end
-  cancelled = end_tasks(runners) or cancelled
+  cancelled = task.wait(runners) or cancelled
   self.members:leave()
   self.fn = nil
   self.gone:set(true)

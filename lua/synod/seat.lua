@@ -14,6 +14,7 @@ local hints = require "synod.hints"
 local lease = require "synod.lease"
 local plan = require "synod.plan"
 local sight = require "synod.sight"
+local task = require "synod.task"
 
 local seat = {}
 
@@ -22,7 +23,6 @@ local TTL_S = 15
 local APART_S = 0.002 -- between looks for changes that were none of ours: a hand-over should take no longer
 local CALL_MIN_S = 0.5 -- what a try may take near the end of a wait
 local OUTAGE_MAX_S = 60 -- a store that does not answer for so long ends a wait
-local AGAIN_S = 1 -- a body that was told to stop is told so again, each second
 
 --- The options that each policy of a lease takes beside its own.
 seat.OPTIONS = {
@@ -177,28 +177,15 @@ end
 
 ---------------------------------------------------------------- what is done while it is held
 
---- Tells the task to end, again each second, until it has.
-local function stop_task(task, why)
-  while not task:ended() do
-    task:cancel(why)
-    task:join(AGAIN_S)
-  end
-end
-
 --- Ends, at the end of the block, what still runs when the caller is cancelled; its cancel is passed on. What the task
 --- ended with has been told, or comes too late.
----@param task synod.Task
+---@param running synod.Task
 ---@return table  to be closed
-function seat.ending(task)
+function seat.ending(running)
   return setmetatable({}, {
     __close = function(_, err)
-      local cancelled
-      repeat
-        local ended = task:ended()
-        if not ended then task:cancel(err) end
-        local ok, why = pcall(task.join, task, AGAIN_S)
-        if not ok then cancelled = why end
-      until ended
+      local cancelled = task.stop({ running }, err)
+      pcall(running.join, running)
       if cancelled ~= nil and err == nil then error(cancelled, 0) end
     end,
   })
@@ -215,7 +202,7 @@ function seat.run(held, stop, fn, ...)
   if not stop then return held:guard(fn, ...) end
   local body = core.spawn(held.guard, held, fn, ...)
   local _ <close> = seat.ending(body)
-  local watch = core.spawn(function() stop_task(body, (stop:wait())) end)
+  local watch = core.spawn(function() task.stop({ body }, (stop:wait())) end)
   local _ <close> = seat.ending(watch)
   local results = table.pack(body:join())
   if body:failed() then error(results[2], 0) end

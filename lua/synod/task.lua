@@ -19,17 +19,43 @@ local CANCEL_AGAIN = 1 -- seconds
 ---@field ended fun(self: synod.Task): boolean
 ---@field failed fun(self: synod.Task): boolean
 
---- Ends every task of a group and waits for them. A cancel that meets us meanwhile is not lost: it is
---- raised at the end, unless an error is on its way already.
-local function close_group(group, err)
+--- Waits for tasks to end. A cancel that meets us meanwhile does not end that: it is kept.
+---@param tasks synod.Task[]
+---@return any cancelled  for the caller to raise
+function task.wait(tasks)
   local cancelled
-  for _, t in ipairs(group) do
+  for _, t in ipairs(tasks) do
     while not t:ended() do
-      t:cancel(group.reason)
-      local ok, why = pcall(t.join, t, CANCEL_AGAIN)
+      local ok, why = pcall(t.join, t)
       if not ok then cancelled = why end
     end
   end
+  return cancelled
+end
+
+--- Tells tasks to end, all at once, and again each second, and waits until they have. A cancel that meets us meanwhile
+--- is kept.
+---@param tasks synod.Task[]
+---@param reason? any
+---@return any cancelled  for the caller to raise
+function task.stop(tasks, reason)
+  local cancelled
+  for _, t in ipairs(tasks) do t:cancel(reason) end
+  for _, t in ipairs(tasks) do
+    while not t:ended() do
+      local ok, why = pcall(t.join, t, CANCEL_AGAIN)
+      if not ok then cancelled = why end
+      if not t:ended() then t:cancel(reason) end
+    end
+  end
+  return cancelled
+end
+
+--- Ends every task of a group. What they failed with has been told, or comes too late. A cancel that met us meanwhile
+--- is raised, unless an error is on its way already.
+local function close_group(group, err)
+  local cancelled = task.stop(group, group.reason)
+  for _, t in ipairs(group) do pcall(t.join, t) end
   if cancelled ~= nil and err == nil then error(cancelled, 0) end
 end
 

@@ -19,7 +19,7 @@ return {
     from = "  return ends[self.need].soft, ends[self.need].hard",
     to = "  return ends[1].soft + 10000000000, ends[1].hard + 10000000000" },
   { why = "what an attempt without a majority has taken is kept", file = MAJORITY, spec = SPEC,
-    from = "function() if not kept then release_all(parts) end end", to = "function() end" },
+    from = "local cancelled = not kept and release_all(parts) or nil", to = "local cancelled" },
   { why = "what was lost is not taken again", file = MAJORITY, spec = SPEC,
     from = "while not self.over:wait(ttl * MEND) do mend(self) end", to = "self.over:wait()" },
 }

@@ -76,8 +76,8 @@ end]], to = [[hide(self, d, self.options.visibility, "failed") end]],
   },
   {
     why = "a drain stops handlers at once",
-    file = CONSUMER, spec = SPEC, from = [[local all = self.empty:wait(timeout) ~= nil]],
-    to = [[local all = self.empty:wait(0) ~= nil]],
+    file = CONSUMER, spec = SPEC, from = [[cancelled == nil and timeout or 0)]],
+    to = [[0)]],
   },
   {
     why = "a message is deleted when its handler begins",

@@ -90,14 +90,18 @@ function transfer.invite(term, instance, timeout)
   end
   timeout = timeout or ANSWER_S
   local blob = proposal_blob(self, instance)
-  local invited, err = write_next(term, instance)
+  local invited, id = true, nil
+  local _ <close> = setmetatable({}, { __close = function()
+    if invited and not id then write_next(term, nil) end -- else he would wait for what comes of it
+  end })
+  local err
+  invited, err = write_next(term, instance)
   if not invited then return nil, err end
   if self.options.store:kind() == "azure" then hints.tell(self.options.store, self.seat.place_name) end
   local place = self.seat:place(timeout)
   place.min, place.max = POLL_MIN_S, POLL_MAX_S
-  local id = backoff.poll(function(left) return (read_proposal(term, blob, math.max(left, CALL_MIN_S))) end, place)
+  id = backoff.poll(function(left) return (read_proposal(term, blob, math.max(left, CALL_MIN_S))) end, place)
   if id then return id end
-  write_next(term, nil)
   return nil, failure(term, "Timeout", ("%s does not answer within %g s: is it a candidate?"):format(instance, timeout))
 end
 
@@ -139,7 +143,10 @@ function transfer.accept(self, seen, prepare)
   local handle, held = lease.of(self.seat.blob, id), nil
   local _ <close> = setmetatable({}, { __close = function()
     if not held then handle:release() end -- we were cancelled: it may be ours all the same
-    blob:delete()
+    local ok, cancelled = pcall(blob.delete, blob)
+    if ok then return end
+    if held then held:release() end
+    error(cancelled, 0)
   end })
   local place = self.seat:place()
   place.min, place.max = POLL_MIN_S, POLL_MAX_S

@@ -14,6 +14,7 @@ local fenced = require "synod.lease.fenced"
 local guard = require "synod.lease.guard"
 local plan = require "synod.plan"
 local seat = require "synod.seat"
+local task = require "synod.task"
 
 local majority = {}
 
@@ -53,20 +54,20 @@ end
 
 ---------------------------------------------------------------- several at once
 
+local function closing(fn)
+  return setmetatable({}, { __close = fn })
+end
+
 --- Runs fn(i) for each i at once; waits until all have ended, or `enough` is true of the number of those that gave
 --- something. The others are cancelled, and have ended when this returns.
 ---@return table<integer, any> results, table<integer, synod.Error> refusals
 local function each(count, fn, enough)
   local results, refusals, found, over = {}, {}, 0, core.event()
   local left, tasks = count, {}
-  local _ <close> = setmetatable(tasks, { __close = function()
-    for _, task in ipairs(tasks) do
-      while not task:ended() do
-        task:cancel()
-        task:join(1)
-      end
-    end
-  end })
+  local _ <close> = closing(function(_, err)
+    local cancelled = task.stop(tasks)
+    if cancelled ~= nil and err == nil then error(cancelled, 0) end
+  end)
   for i = 1, count do
     tasks[i] = core.spawn(function()
       local result, err = fn(i)
@@ -75,14 +76,16 @@ local function each(count, fn, enough)
       if left == 0 or enough and enough(found) then over:set() end
     end)
   end
-  if count > 0 then over:wait() end
+  over:wait()
   return results, refusals
 end
 
+--- Whatever comes meanwhile, none of them stays held.
+---@return any cancelled  a cancel that met us, for the caller to raise
 local function release_all(parts)
-  local list = {}
-  for _, part in next, parts do list[#list + 1] = part end
-  each(#list, function(i) return list[i]:release() end)
+  local tasks = {}
+  for _, part in next, parts do tasks[#tasks + 1] = core.spawn(part.release, part) end
+  return task.wait(tasks)
 end
 
 local function count_of(parts)
@@ -122,7 +125,10 @@ end
 ---@return synod.MajorityLease|nil, synod.Error? err
 local function attempt(self, timeout)
   local parts, kept = {}, false
-  local _ <close> = setmetatable({}, { __close = function() if not kept then release_all(parts) end end })
+  local _ <close> = closing(function(_, err)
+    local cancelled = not kept and release_all(parts) or nil
+    if cancelled ~= nil and err == nil then error(cancelled, 0) end
+  end)
   local _, refusals = each(#self.seats, function(i)
     local part, err = self.seats[i]:try(timeout)
     parts[i] = part
@@ -181,9 +187,9 @@ local function mend(self)
     if part and part:held() or not place.options.store:is_open() then return true end
     local taken = place:try(self.majority.options.timing.try)
     if not taken then return nil end
-    local _ <close> = setmetatable({}, { __close = function() -- we may be cancelled while the fence is written
+    local _ <close> = closing(function() -- we may be cancelled while the fence is written
       if self.parts[i] ~= taken then taken:release() end
-    end })
+    end)
     if not (self.released or self.lost) and raise(taken, self.fence) then self.parts[i] = taken end
     return true
   end)
@@ -261,7 +267,7 @@ function Lease:guard(fn, ...)
     soft = soft, hard = hard, slice = self.majority.options.timing.slice, name = self.majority.name,
   }
   self.scopes[scope] = true
-  local _ <close> = setmetatable({}, { __close = function() self.scopes[scope] = nil end })
+  local _ <close> = closing(function() self.scopes[scope] = nil end)
   return guard.run(scope, fn, ...)
 end
 
@@ -275,13 +281,9 @@ function Lease:release()
   if not self.released then
     self.released = true
     self.over:set(true)
-    for _, task in ipairs(self.tasks) do
-      while not task:ended() do
-        task:cancel()
-        task:join(1)
-      end
-    end
-    release_all(self.parts)
+    local cancelled = task.stop(self.tasks)
+    cancelled = release_all(self.parts) or cancelled
+    if cancelled ~= nil then error(cancelled, 0) end
   end
   if self.lost then return nil, self.lost end
   return true

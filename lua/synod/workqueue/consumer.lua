@@ -10,6 +10,7 @@ local core = require "synod.core"
 local delivery = require "synod.workqueue.delivery"
 local envelope = require "synod.workqueue.envelope"
 local log = require "synod.log"
+local task = require "synod.task"
 local turns = require "synod.workqueue.turns"
 
 local consumer = {}
@@ -287,16 +288,23 @@ local function begin(self, fn)
   for i, lane in ipairs(self.lanes) do self.watchers[i] = core.spawn(watch, self, lane) end
 end
 
---- No more messages are got, and no more handlers begin; what a get under way took is shown again.
-local function stop_watching(self)
+--- No more messages are got, and no more handlers begin; what a get under way took is shown again. Then the handlers
+--- are waited for, and after `timeout` stopped. A cancel meanwhile ends that wait, and nothing else: it is kept.
+---@return boolean all, any cancelled
+local function drain(self, timeout)
   self.draining = true
   self.running:close()
-  for _, watcher in ipairs(self.watchers) do
-    while not watcher:ended() do
-      watcher:cancel("the work queue is drained")
-      watcher:join(1)
-    end
+  local cancelled = task.stop(self.watchers, "the work queue is drained")
+  local ok, empty = pcall(self.empty.wait, self.empty, cancelled == nil and timeout or 0)
+  if not ok then cancelled = empty end
+  local all = ok and empty ~= nil
+  while next(self.held) do
+    for d in next, self.handling do d:interrupt() end
+    local waited, why = pcall(self.empty.wait, self.empty, 1)
+    if not waited then cancelled = why end
   end
+  self.over:set()
+  return all, cancelled
 end
 
 ---@return boolean
@@ -313,13 +321,8 @@ function Consumer:drain(timeout)
     self.early = not self.begun -- whoever is about to begin ends at once
     return true
   end
-  stop_watching(self)
-  local all = self.empty:wait(timeout) ~= nil
-  while next(self.held) do
-    for d in next, self.handling do d:interrupt() end
-    self.empty:wait(1)
-  end
-  self.over:set()
+  local all, cancelled = drain(self, timeout)
+  if cancelled ~= nil then error(cancelled, 0) end
   return all
 end
 
@@ -334,9 +337,10 @@ function Consumer:run(fn)
   end
   begin(self, fn)
   local _ <close> = setmetatable({}, {
-    __close = function()
-      self:drain(0)
+    __close = function(_, err)
+      local _, cancelled = drain(self, 0)
       self.watchers = nil
+      if cancelled ~= nil and err == nil then error(cancelled, 0) end
     end,
   })
   self.over:wait()

@@ -10,10 +10,10 @@
 
 local core = require "synod.core"
 local envelope = require "synod.workqueue.envelope"
+local task = require "synod.task"
 
 local delivery = {}
 
-local CANCEL_AGAIN_S = 1
 local RETRY_MIN_S = 0.2 -- between extensions while the store does not answer
 local MARGIN_MAX_S = 1  -- before the end of the visibility, by our own clock, the handler is stopped
 local CALL_MAX_S = 10
@@ -98,10 +98,7 @@ local function lose(self, why)
     target = ("message %s of the queue %s"):format(self.message.id, self.lane.name),
     message = "it is no longer hidden for us: " .. tostring(why),
   }
-  while self.task and not self.task:ended() do
-    self.task:cancel(self.lost)
-    self.task:join(CANCEL_AGAIN_S)
-  end
+  if self.task then task.stop({ self.task }, self.lost) end
 end
 
 local function extend(self)
@@ -146,12 +143,7 @@ end
 
 --- What is started for a handler ends with whoever waits for it.
 local function handler_end(self)
-  local cancelled
-  while not self.task:ended() do
-    self.task:cancel()
-    local ok, why = pcall(self.task.join, self.task, CANCEL_AGAIN_S)
-    if not ok then cancelled = why end
-  end
+  local cancelled = task.stop { self.task }
   if cancelled ~= nil then error(cancelled, 0) end
 end
 
