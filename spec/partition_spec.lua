@@ -86,6 +86,25 @@ describe("a partition", function()
     end)
   end)
 
+  it("comes to such shares also where they cannot be equal, or some have none, and then rests", function()
+    for _, case in ipairs { { 8, 15, "2 3 3" }, { 4, 15, "1 1 2" }, { 2, 15, "0 1 1" }, { 2, 3, "0 1 1" } } do
+      rivals.run({ "a", "b", "c" }, function(a, b, c)
+        local log, items = new_log(), {}
+        for i = 1, case[1] do items[i] = "i" .. i end
+        local lives = { life(a, log, items, { ttl = case[2] }) }
+        synod.sleep(10)
+        lives[2], lives[3] = life(b, log, items, { ttl = case[2] }), life(c, log, items, { ttl = case[2] })
+        synod.sleep(80) -- who asks for what another gets first waits for two times `answer`
+        assert.equal(case[3], counts(table.unpack(lives)))
+        assert.equal(1, log.most)
+        local runs = log.runs
+        synod.sleep(60)
+        assert.equal(runs, log.runs, "nothing moves without need")
+        stop(table.unpack(lives))
+      end)
+    end
+  end)
+
   it("moves items to a newcomer by a hand-over that both sides see, and none without", function()
     for _, ttl in ipairs { 15, 3 } do
       rivals.run({ "a", "b", "c" }, function(a, b, c)

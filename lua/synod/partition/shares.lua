@@ -35,8 +35,7 @@ end
 ---@field members table<string, table>    id -> what it says
 ---@field count table<string, integer>    how many a member runs
 ---@field asked table<string, string>     item -> which other has asked for it
----@field low integer                     the smaller share
----@field high integer                    the larger one
+---@field high integer                    the largest share
 local View = {}
 View.__index = View
 
@@ -156,7 +155,7 @@ function Shares:look(items)
   for _, mark in next, view.held do
     if view.count[mark.holder] then view.count[mark.holder] = view.count[mark.holder] + 1 end
   end
-  view.low, view.high = total // active, -(-total // active)
+  view.high = -(-total // active)
   note_free(self, view)
   note_going(self, view)
   return view
@@ -202,7 +201,7 @@ local function donor(self, mine)
   for _, id in ipairs(shares.sorted(self.count)) do
     local count, going = self.count[id], self.members[id].retiring
     local enough = id ~= self.place.me and count > 0
-      and (going and (mine < self.high or is_late(self, id)) or count >= mine + 2 and mine < self.low)
+      and (mine < self.high and (going or count >= mine + 2) or going and is_late(self, id))
     local weight = count + (going and ITEMS_MAX or 0)
     if enough and (not most or weight > most) then best, most = id, weight end
   end
