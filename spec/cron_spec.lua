@@ -305,6 +305,40 @@ describe("a runner that is killed", function()
     assert.equal("abandoned", record.state)
     assert.equal("worker_IN_2", record.by)
   end)
+
+  it("has its slot taken over by one too that was stopped when it began, and came too late to begin it", function()
+    for _, once in ipairs { "at-least", "at-most" } do
+      with_file(function(store, open)
+        local own, began = open(), {}
+        local function job(of, n, seconds)
+          local jobs = schedules(of, n, { once = once, late = 30 })
+          jobs:every("@hourly", "work", function()
+            began[#began + 1] = n
+            synod.sleep(seconds)
+          end)
+          return jobs, start(jobs)
+        end
+        local mortal, first = job(own, 1, 1000)
+        local sleep, stopped = core.sleep, false
+        core.sleep = function(seconds) -- of the second, until its first slot
+          local extra = seconds == 60 and not stopped and synod.now() > 3500 and 90 or 0
+          stopped = stopped or extra > 0
+          return sleep(seconds + extra)
+        end
+        local _ <close> = setmetatable({}, { __close = function() core.sleep = sleep end })
+        synod.sleep(3520)
+        local second, running = job(store, 2, 1)
+        sleep_to "20240101T010200Z"
+        assert.is_true(stopped)
+        assert.same({ 1 }, began)
+        crash(own, mortal, first)
+        synod.sleep(60)
+        assert.equal(once == "at-least" and "done" or "abandoned", second:result("work", "20240101T010000Z").state)
+        assert.equal(once == "at-least" and 2 or nil, began[2])
+        stop(second, running)
+      end)
+    end
+  end)
 end)
 
 describe("a runner that is cut off", function()

@@ -181,20 +181,21 @@ end
 
 --- Which of the slots that have come due since `from` are to be run: all that are not late yet, and of those that are,
 --- since nobody was there for them, what catch_up says.
+---@return integer[] instants, boolean all  false: some are passed over
 local function chosen(job, from, now)
   local found, left_out = job.plan:between(from, now, job.limit)
   if job.catch_up == "all" then
     if left_out > 0 then
       log.warn("more slots were missed than are caught up with", { name = job.name, left_out = left_out })
     end
-    return found
+    return found, left_out == 0
   end
   local timely = {}
   for _, at in ipairs(found) do
     if now - at <= job.late * 1000 then timely[#timely + 1] = at end
   end
   if #timely == 0 and job.catch_up == "last" then timely[1] = found[#found] end
-  return timely
+  return timely, left_out == 0 and #timely == #found
 end
 
 --- What was begun and never finished: somebody died.
@@ -225,10 +226,15 @@ end
 
 local function follow(self, job)
   local from = look_back(self, job)
+  local looked = true
   while from do
     local now = wall_ms()
-    for _, at in ipairs(chosen(job, from, now)) do begin_slot(self, job, calendar.id(at)) end
+    local due, all = chosen(job, from, now)
+    for _, at in ipairs(due) do begin_slot(self, job, calendar.id(at)) end
     from = math.max(from, now)
+    -- What we come too late for another may have begun, and may die before it is finished.
+    if not (all or looked) and not look_back(self, job) then return end
+    looked = false
     local next_at = job.plan:after(from)
     while next_at and wall_ms() < next_at do
       core.sleep(math.min(SLEEP_MAX_S, (next_at - wall_ms()) / 1000))
