@@ -220,3 +220,92 @@ describe("entities and messages of several writers", function()
     assert.same({ "32\t40\n32\n", 0 }, { output, code })
   end)
 end)
+
+describe("a store whose files are removed or replaced", function()
+  --- A store with a container, open here while `shell` has been run in its folder and 20 ms have passed.
+  local function under(query, shell, fn)
+    local folder <close> = sh.folder()
+    local url = "embedded:" .. folder.path .. "/s.db"
+    folder:write("other.lua", [[
+      local c = require("synod").store:container "flags"
+      assert(c:create())
+      for i = 1, 20 do assert(c:blob("other" .. i):put "x") end
+      os.execute "kill -KILL $PPID"]])
+    core.main(function()
+      local store <close> = assert(core.open_store(url))
+      assert(store:container("flags"):create())
+    end)
+    core.main(function()
+      local store <close> = assert(core.open_store(url .. query))
+      assert(store:container("flags"):head())
+      local function run(text)
+        sh.run("export SYNOD=$(readlink -f $SYNOD); cd $DIR; " .. text, { dir = folder.path })
+      end
+      run(shell)
+      core.sleep(0.03) -- a look is good for 20 ms
+      fn(store:container "flags", run)
+    end)
+    local there = {}
+    core.main(function()
+      local store <close> = assert(core.open_store(url))
+      for item in store:container("flags"):list() do there[#there + 1] = item.name end
+    end)
+    return there
+  end
+
+  local LARGE = ("x"):rep(300000) -- goes to the store's thread, relaxed too
+
+  for _, query in ipairs { "", "?relaxed" } do
+    it("keeps what it acknowledges when its file was away and has come back" .. query, function()
+      for away, back in pairs {
+        ["mv s.db x; cp x s.db"] = "mv x s.db",
+        ["mkdir x; mv s.db* x; touch s.db"] = "mv x/* .",
+        ["mkdir x; mv s.db* x"] = "mv x/* .",
+      } do
+        local there = under(query, away, function(c, run)
+          assert.equal("StoreGone", select(2, c:blob("no"):put(LARGE)).code, away) -- the thread's first
+          run(back)
+          core.sleep(0.03)
+          for i = 1, 30 do assert(c:blob("b" .. i):put(LARGE)) end
+        end)
+        assert.equal(30, #there, away)
+      end
+    end)
+
+    it("does not write over what others wrote after its log's index was removed" .. query, function()
+      local there = under(query, "rm s.db-shm; $SYNOD run --store embedded:s.db other.lua", function(c)
+        for i = 1, 20 do assert.equal("StoreGone", select(2, c:blob("b" .. i):put "x").code) end
+      end)
+      assert.equal(20, #there)
+    end)
+
+    it("does not remove a log that others made in its log's place" .. query, function()
+      local there = under(query, "rm s.db-wal s.db-shm; $SYNOD run --store embedded:s.db other.lua", function(c)
+        assert.equal("StoreGone", select(2, c:blob("b"):put "x").code)
+      end)
+      assert.equal(20, #there)
+    end)
+  end
+
+  it("writes a log back that was removed when nobody else has one", function()
+    assert.same({ "b" }, under("", "true", function(c, run)
+      assert(c:blob("b"):put "x")
+      run "rm s.db-wal"
+    end))
+  end)
+
+  it("are the same files through a link: who waits there is told", function()
+    local folder <close> = sh.folder()
+    local place = { container = "flags", prefix = "startup_done" }
+    assert.equal("", sh.run("ln -s s.db $DIR/link.db", { dir = folder.path }))
+    core.main(function()
+      local here <close> = assert(core.open_store("embedded:" .. folder.path .. "/s.db"))
+      local there <close> = assert(core.open_store("embedded:" .. folder.path .. "/link.db"))
+      assert(here:container("flags"):create())
+      local mark = there:mark(place)
+      assert(here:container("flags"):blob("startup_done_1"):put "")
+      assert.equal(mark + 1, there:mark(place))
+    end)
+    assert.equal("link.db\n", sh.run("cd $DIR; ls link.db*", { dir = folder.path }))
+  end)
+end)

@@ -74,7 +74,7 @@ static void notice_write(struct file_store *f) {
         return;
     }
     if (world_is_virtual(f->transport.world)) {
-        rows_sqlite_checkpoint(f->session.rows);
+        session_write_back(&f->session);
     } else {
         db_thread_write_back(f->thread, pages);
     }
@@ -289,7 +289,6 @@ struct transport *transport_embedded_new(struct world *w, const char *path, bool
                                          struct error *err) {
     struct file_store *f = xcalloc(1, sizeof *f);
     f->transport = (struct transport){.ops = &OPS, .world = w};
-    f->files.log = -1;
     f->relaxed = relaxed;
     read_boot_id(f);
     if (!open_all(f, path, err)) {

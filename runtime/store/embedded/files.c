@@ -124,6 +124,25 @@ static bool make_file(const char *path, struct error *err) {
     return errno == EEXIST || refuse_by_errno(err, "make", path);
 }
 
+static void remember(struct seen_file *file, const struct stat *st) {
+    file->device = st->st_dev;
+    file->inode = st->st_ino;
+    file->known = true;
+}
+
+enum place { PLACE_OURS, PLACE_EMPTY, PLACE_TAKEN };
+
+static enum place look_at(const struct seen_file *file) {
+    struct stat st;
+    if (!file->known) {
+        return PLACE_OURS;
+    }
+    if (stat(file->path, &st) != 0) {
+        return PLACE_EMPTY;
+    }
+    return st.st_dev == file->device && st.st_ino == file->inode ? PLACE_OURS : PLACE_TAKEN;
+}
+
 static bool check_file(struct store_files *files, struct error *err) {
     struct stat st;
     if (stat(files->path, &st) != 0) {
@@ -142,23 +161,33 @@ static bool check_file(struct store_files *files, struct error *err) {
     if (access(files->path, R_OK | W_OK) != 0) {
         return refuse_by_errno(err, "write", files->path);
     }
-    files->device = st.st_dev;
-    files->inode = st.st_ino;
+    remember(&files->database, &st);
     return check_file_system(files->path, err); /* it may be mounted by itself, or a link */
 }
 
+static bool name_files(struct store_files *files, struct error *err) {
+    char *real = files->real_path = realpath(files->path, NULL);
+    if (!real) {
+        return refuse_by_errno(err, "look at", files->path);
+    }
+    files->lock_path = joined(real, "-lock");
+    files->wake_path = joined(real, "-wake");
+    files->database.path = joined(files->path, "");
+    files->log.path = joined(real, "-wal");
+    files->index.path = joined(real, "-shm");
+    return true;
+}
+
 bool files_open(struct store_files *files, const char *name, struct error *err) {
-    *files = (struct store_files){.log = -1, .seen_at = NOT_SEEN};
+    *files = (struct store_files){.seen_at = NOT_SEEN};
     if (name[0] == '\0') {
         error_set(err, ERR_STORE_READ_ONLY, "the store's path is empty");
         return false;
     }
     /* SQLite gives some names a meaning of their own (":memory:", "file:..."): with a slash none has. */
     const char *path = files->path = joined(name[0] == '/' ? "" : "./", name);
-    files->lock_path = joined(path, "-lock");
-    files->wake_path = joined(path, "-wake");
     bool ok = make_folders(path, err) && check_folder(path, err) && make_file(path, err) &&
-              check_file(files, err);
+              check_file(files, err) && name_files(files, err);
     if (!ok) {
         files_close(files);
     }
@@ -166,30 +195,34 @@ bool files_open(struct store_files *files, const char *name, struct error *err) 
 }
 
 void files_close(struct store_files *files) {
-    if (files->log >= 0) {
-        close(files->log);
-    }
     free(files->path);
+    free(files->real_path);
     free(files->lock_path);
     free(files->wake_path);
-    *files = (struct store_files){.log = -1, .seen_at = NOT_SEEN};
+    free(files->database.path);
+    free(files->log.path);
+    free(files->index.path);
+    *files = (struct store_files){.seen_at = NOT_SEEN};
 }
 
-/* O_PATH: a descriptor that only names the file, so that closing it gives up no lock. */
 void files_remember_log(struct store_files *files) {
-    if (files->log < 0) {
-        char *path = joined(files->path, "-wal");
-        files->log = open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
-        free(path);
+    struct seen_file *const each[] = {&files->log, &files->index};
+    for (size_t i = 0; i < sizeof each / sizeof each[0]; i++) {
+        struct stat st;
+        if (stat(each[i]->path, &st) == 0) {
+            remember(each[i], &st);
+        }
     }
 }
 
-static bool are_there(const struct store_files *files) {
-    struct stat st;
-    if (stat(files->path, &st) != 0 || st.st_dev != files->device || st.st_ino != files->inode) {
-        return false;
-    }
-    return files->log < 0 || (fstat(files->log, &st) == 0 && st.st_nlink > 0);
+bool files_look(const struct store_files *files) {
+    return look_at(&files->database) == PLACE_OURS && look_at(&files->log) == PLACE_OURS &&
+           look_at(&files->index) == PLACE_OURS;
+}
+
+bool files_are_replaced(const struct store_files *files) {
+    return look_at(&files->database) == PLACE_TAKEN || look_at(&files->log) == PLACE_TAKEN ||
+           look_at(&files->index) == PLACE_TAKEN;
 }
 
 /* What another thread found meanwhile is newer than our look: then its word stands. */
@@ -198,7 +231,7 @@ bool files_are_there(struct store_files *files, int64_t now, bool afresh) {
     if (!afresh && now - seen_at < FILES_LOOK_MS * NS_PER_MS) {
         return true;
     }
-    if (!are_there(files)) {
+    if (!files_look(files)) {
         atomic_store(&files->seen_at, NOT_SEEN);
         return false;
     }

@@ -1,6 +1,7 @@
 /* files.h -- the files of an embedded store: may we use them, are they still there.
  *
- *     PATH         the database (SQLite adds PATH-wal and PATH-shm)
+ *     PATH         the database
+ *     PATH-wal     SQLite's log, and PATH-shm, its index; there while anybody has the store open
  *     PATH-lock    an empty file; its lock (flock) is taken before a write transaction
  *     PATH-wake    counters of changes, see wake.h
  *
@@ -19,11 +20,18 @@
 
 enum { FILES_LOOK_MS = 20 };
 
-struct store_files {
-    char *path, *lock_path, *wake_path;
-    dev_t device; /* what PATH was when it was opened */
+/* What a path led to. Its number is not given again while it is open. */
+struct seen_file {
+    char *path;
+    dev_t device;
     ino_t inode;
-    int log; /* PATH-wal, only to see whether it is still linked; -1: not looked at yet */
+    bool known; /* false: not looked at yet */
+};
+
+struct store_files {
+    char *path;                              /* as it was given: for people */
+    char *real_path, *lock_path, *wake_path; /* without links: whoever uses one meets the others */
+    struct seen_file database, log, index;
     _Atomic int64_t seen_at; /* boot-time ns: when a thread last saw them to be there */
 };
 
@@ -32,10 +40,14 @@ struct store_files {
 bool files_open(struct store_files *files, const char *name, struct error *err);
 void files_close(struct store_files *files);
 
-/* Remember the log's file. After the first use of the database; it stays until all have closed it. */
+/* Remember the log and its index. After the first use of the database; they stay until all have closed it. */
 void files_remember_log(struct store_files *files);
-/* False: the database or its log was removed or replaced. Once one thread knows, every thread looks each
- * time; before, a look is good for FILES_LOOK_MS, but not when `afresh` is set. */
+/* False: the database, its log or the log's index was removed or replaced. */
+bool files_look(const struct store_files *files);
+/* Other files lie in the place of one of them. */
+bool files_are_replaced(const struct store_files *files);
+/* The same. Once one thread knows, every thread looks each time; before, a look is good for FILES_LOOK_MS,
+ * but not when `afresh` is set. */
 bool files_are_there(struct store_files *files, int64_t now, bool afresh);
 /* Fills in ERR_STORE_GONE. */
 void files_say_gone(const struct store_files *files, struct error *err);

@@ -27,6 +27,11 @@ bool rows_sqlite_was_busy(const struct rows *rows);
 /* The last commit failed in a way that leaves open whether it happened. */
 bool rows_sqlite_in_doubt(const struct rows *rows);
 
+/* The path does not lead to the file that was opened any more. */
+bool rows_sqlite_has_moved(const struct rows *rows);
+/* Closing it will neither write the log back nor remove it. */
+void rows_sqlite_leave_log(struct rows *rows);
+
 /* Pages in the log after this connection's last commit. */
 int rows_sqlite_log_pages(const struct rows *rows);
 /* Writes the log back into the database as far as readers permit. Readers and writers go on meanwhile. */

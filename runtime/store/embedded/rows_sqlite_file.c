@@ -233,6 +233,16 @@ bool rows_sqlite_in_doubt(const struct rows *rows) {
     return container_of(rows, const struct sqlite, rows)->in_doubt;
 }
 
+bool rows_sqlite_has_moved(const struct rows *rows) {
+    int moved = 0;
+    sqlite3 *db = container_of(rows, const struct sqlite, rows)->db;
+    return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved;
+}
+
+void rows_sqlite_leave_log(struct rows *rows) {
+    sqlite3_db_config(sqlite_of(rows)->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+}
+
 int rows_sqlite_log_pages(const struct rows *rows) {
     return container_of(rows, const struct sqlite, rows)->log_pages;
 }

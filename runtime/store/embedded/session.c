@@ -3,13 +3,30 @@
 #include "store/entity.h"
 #include "store/embedded/rows_sqlite.h"
 
+/* The log that was removed is still written back; one that lies in its place is not ours to touch. */
+static void close_rows(struct session *s) {
+    if (s->rows) {
+        if (files_are_replaced(s->files)) {
+            rows_sqlite_leave_log(s->rows);
+        }
+        s->rows->ops->free(s->rows);
+        s->rows = NULL;
+    }
+}
+
 bool session_open(struct session *s, struct store_files *files, struct wake *wake, bool relaxed,
                   int64_t wait_until, struct error *err) {
     *s = (struct session){.files = files, .wake = wake};
     if (!lock_open(&s->lock, files->lock_path, err)) {
         return false;
     }
-    s->rows = rows_sqlite_open(files->path, relaxed, wait_until, err);
+    if (files_look(files)) {
+        s->rows = rows_sqlite_open(files->real_path, relaxed, wait_until, err);
+    }
+    if (!files_look(files) || (s->rows && rows_sqlite_has_moved(s->rows))) {
+        files_say_gone(files, err); /* what was opened may be another's, and be mistaken for ours */
+        close_rows(s);
+    }
     if (!s->rows) {
         lock_close(&s->lock);
     }
@@ -18,9 +35,14 @@ bool session_open(struct session *s, struct store_files *files, struct wake *wak
 
 void session_close(struct session *s) {
     if (s->rows) {
-        s->rows->ops->free(s->rows);
-        s->rows = NULL;
+        close_rows(s);
         lock_close(&s->lock);
+    }
+}
+
+void session_write_back(struct session *s) {
+    if (!files_are_replaced(s->files)) {
+        rows_sqlite_checkpoint(s->rows);
     }
 }
 
@@ -129,7 +151,9 @@ static void disown(struct session *s, struct attempt **list, int count) {
     for (int i = 0; i < count; i++) {
         if (list[i]->reply->err.code == ERR_OK) {
             reply_clear(list[i]->reply);
-            files_say_gone(s->files, &list[i]->reply->err);
+            error_set(&list[i]->reply->err, ERR_STORE_GONE,
+                      "%s was removed or replaced meanwhile; it may or may not have happened",
+                      s->files->path);
             list[i]->sent = true;
         }
     }

@@ -25,6 +25,9 @@ bool session_open(struct session *s, struct store_files *files, struct wake *wak
                   int64_t wait_until, struct error *err);
 void session_close(struct session *s);
 
+/* Writes the log back into the database, unless others lie in their places. */
+void session_write_back(struct session *s);
+
 /* Answers a read. False: only where it may wait and take its time (the reply is clear again). */
 bool session_read(struct session *s, const struct embedded_now *now, struct attempt *a);
 

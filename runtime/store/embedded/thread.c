@@ -240,10 +240,10 @@ bool log_is_due(int *mark, int pages) {
 static void write_back(struct db_thread *t, int pages) {
     struct rows *rows = t->session.rows;
     rows_sqlite_wait_until(rows, 0);
-    rows_sqlite_checkpoint(rows);
+    session_write_back(&t->session);
     int64_t until = read_clock(CLOCK_BOOTTIME) + CHECKPOINT_PATIENCE_MS * NS_PER_MS;
     if (pages >= LOG_PAGES_HOLD && lock_wait(&t->session.lock, until)) {
-        rows_sqlite_checkpoint(rows);
+        session_write_back(&t->session);
         lock_give(&t->session.lock);
     }
 }
