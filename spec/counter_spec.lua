@@ -59,6 +59,14 @@ describe("a counter", function()
     end)
   end)
 
+  it("keeps nothing of what was refused, however often that is", function()
+    fleet.run(function(store)
+      local c = orders(store)
+      for _ = 1, 100 do assert.is_false(c:compare_and_set(1, 2)) end
+      assert.is_nil(next(c.settled))
+    end)
+  end)
+
   it("takes a number that another client has put, and refuses what is none", function()
     fleet.run(function(store)
       assert(store:container("counters"):create())

@@ -95,6 +95,8 @@ describe("synod.exec", function()
       [{ "true", env = { "A=1" } }] = "env may hold only names",
       [{ "true", env = { A = "a\0b" } }] = "env.A holds a zero byte",
       [{ "a\0b" }] = "argument 1 holds a zero byte",
+      [{ "true", max_output = "9" }] = "max_output must be a whole number of bytes",
+      [{ "true", max_output = -1 }] = "max_output must be a whole number of bytes",
     }
     run(function()
       for options, why in pairs(wrong) do

@@ -65,6 +65,7 @@ describe("json.decode", function()
       ['{"a" 1}'] = "':' expected at byte 6", ['"a'] = "a string without an end at byte 1",
       ['"\\x"'] = "an unknown escape at byte 2", ['"\\ud83d"'] = "half of a surrogate pair",
       ["1 2"] = "more text at byte 3", ["01"] = "a leading zero",
+      ["[1e999]"] = "a number that is too large at byte 2", ["-1e999"] = "a number that is too large at byte 1",
       ['"\n"'] = "a control character", ["nil"] = "a value expected", ["\xff"] = "no UTF-8 at byte 1",
       ["[1,]"] = "a value expected at byte 4", [("["):rep(65)] = "nested more than 64 deep at byte 65",
     } do

@@ -392,6 +392,25 @@ describe("membership.new", function()
     end)
   end)
 
+  it("reads a record whose numbers another client has written as 32 bits", function()
+    run(function(store)
+      local small = core.int32
+      assert(store:table("members"):create())
+      assert(store:table("members"):insert {
+        partition = "workers", row = "d1|other", synod_v = small(1), incarnation = small(3), nonce = "n", info = "{}",
+        beat = small(7), ttl_ms = small(30000), since = "2024-01-01T00:00:00.000Z",
+      })
+      local m = member(store, 1)
+      for _ = 1, 2 do
+        local found = assert(m:members())[1]
+        assert.equal("other", found.id)
+        assert.equal(3, found.incarnation)
+        synod.sleep(20)
+      end
+      assert.same({}, m:members())
+    end)
+  end)
+
   it("neither reads nor overwrites a record of a newer version, nor somebody else's", function()
     for code, version in pairs { NewerVersion = core.int32(2), BadAnswer = "?" } do
       run(function(store)

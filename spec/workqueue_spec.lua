@@ -401,6 +401,25 @@ describe("a handler that fails", function()
     end)
   end)
 
+  it("leaves what JSON cannot say as it came, of another client too", function()
+    fleet.run(function(store)
+      for i, body in ipairs { "\xff\xfe", '{"v":1,"id":"x","body":1e999}' } do
+        local name = "foreign-" .. i
+        local q = queue(store, { name = name, base64 = true, max_attempts = 2 })
+        assert(store:queue(name, { base64 = true }):create())
+        assert(store:queue(name, { base64 = true }):put(body))
+        local seen = {}
+        consume_for(q, 60, function(msg)
+          seen[#seen + 1] = msg.body
+          error "no"
+        end)
+        assert.same({ body, body }, seen)
+        local poison = store:queue(name .. "-poison", { base64 = true }):get()
+        assert.truthy(poison[1].body == body or json.decode(poison[1].body).body == body, poison[1].body)
+      end
+    end)
+  end)
+
   it("keeps a foreign body with which no envelope fits as it came", function()
     fleet.run(function(store)
       assert(store:queue("tasks"):create())
@@ -667,6 +686,8 @@ describe("workqueue.new", function()
     assert.matches("batch = 33 is more than a queue gives at once (32)", refused { name = "aaa", batch = 33 }, 1, true)
     assert.matches("retry.max (1 s) is below retry.min (2 s)",
       refused { name = "aaa", retry = { min = 2, max = 1 } }, 1, true)
+    assert.matches("retry.max = 700000 s is more than a queue hides a message (604800)",
+      refused { name = "aaa", retry = { max = 700000 } }, 1, true)
     assert.matches("retry takes min, max", refused { name = "aaa", retry = { often = 1 } }, 1, true)
     assert.matches("poll_max (1 s) is below poll_min (2 s)",
       refused { name = "aaa", poll_min = 2, poll_max = 1 }, 1, true)

@@ -31,7 +31,7 @@ end
 
 --- Whatever would be seen outside.
 local function close_doors()
-  local synod, open = require "synod", io.open
+  local synod, open, output = require "synod", io.open, io.output
   for _, name in ipairs { "exec", "http", "connect" } do rawset(synod, name, refused("synod." .. name)) end
   require("synod.exec").exec = refused "synod.exec"
   require("synod.net").connect = refused "synod.connect"
@@ -44,7 +44,16 @@ local function close_doors()
     if mode and mode:find "[wa+]" then return nil, path .. ": not written by synod explain" end
     return open(path, mode)
   end)
-  require("synod.io").install = function(globals) globals.print, globals.io.write = function() end, function() end end
+  rawset(io, "output", function(target)
+    if type(target) == "string" then error(target .. ": not written by synod explain", 2) end
+    return output(target)
+  end)
+  require("synod.io").install = function(globals)
+    local nowhere = open("/dev/null", "w")
+    globals.io.stdout, globals.io.stderr = nowhere, nowhere
+    globals.io.output(nowhere)
+    globals.print = function() end
+  end
   require("synod.store").open = function() return require("synod.core").open_store "memory:" end
 end
 
@@ -133,7 +142,7 @@ function explain.run(parsed)
   parsed.instance = parsed.instance or require("cli.instance").role_of(script) .. "_IN_0"
   local who, wrong = require("cli.instance").of(parsed, script)
   if not who then return options.refuse(wrong, "explain") end
-  local plan, write = require "synod.plan", io.write
+  local plan, stdout, stderr = require "synod.plan", io.stdout, io.stderr
   require("synod.core").log_configure { level = "error", instance = who.id }
   close_doors()
   require("synod.store").configure "memory:"
@@ -143,13 +152,13 @@ function explain.run(parsed)
   if #notes == 0 and not ok then error(err, 0) end
   for i, note in ipairs(notes) do
     if parsed.json then
-      write(json_of(note, plan.of(note)), "\n")
+      stdout:write(json_of(note, plan.of(note)), "\n")
     else
-      write(i > 1 and "\n" or "", text_of(note, plan.of(note)), "\n")
+      stdout:write(i > 1 and "\n" or "", text_of(note, plan.of(note)), "\n")
     end
   end
   if #notes == 0 then
-    io.stderr:write("synod: ", script, " made no policy in an hour of a virtual clock: there is nothing to explain\n")
+    stderr:write("synod: ", script, " made no policy in an hour of a virtual clock: there is nothing to explain\n")
   end
   require("synod.core").exit(0) -- whatever the script's tasks are at
 end

@@ -11,19 +11,16 @@ local EXIT_CODES = {
 
 local FIELDS_SHOWN = 8
 
---- Some fields of a table that does not say what it is.
+--- The first fields, by name, of a table that does not say what it is.
 local function contents(t)
   local parts = {}
   for key, value in next, t do
-    if #parts == FIELDS_SHOWN then
-      parts[#parts + 1] = "..."
-      break
-    end
     if type(value) == "string" then value = ("%q"):format(value) end
     parts[#parts + 1] = ("%s = %s"):format(tostring(key), tostring(value))
   end
   table.sort(parts)
-  return "{" .. table.concat(parts, ", ") .. "}"
+  local more = #parts > FIELDS_SHOWN and ", ..." or ""
+  return "{" .. table.concat(parts, ", ", 1, math.min(#parts, FIELDS_SHOWN)) .. more .. "}"
 end
 
 local function text_of(err)

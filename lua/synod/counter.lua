@@ -205,7 +205,7 @@ local function make(self, timeout, next_value)
     return done, value, why
   end, { timeout = timeout or TIMEOUT_S, min = PAUSE_MIN_S, max = PAUSE_MAX_S })
   if settled then
-    if result ~= nil then self.settled[change.nonce] = true end
+    if result then self.settled[change.nonce] = true end
     return result, err
   end
   if change.doubted then return nil, failure(self, "AnswerLost") end

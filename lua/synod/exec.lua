@@ -190,6 +190,10 @@ local function check(options)
   if options.timeout ~= nil and not (type(options.timeout) == "number" and options.timeout >= 0) then
     error("synod.exec: timeout must be a number of seconds, not negative", 3)
   end
+  local most = options.max_output
+  if most ~= nil and not (type(most) == "number" and math.tointeger(most) and most >= 0) then
+    error("synod.exec: max_output must be a whole number of bytes, not negative", 3)
+  end
   local stdin = check_text(options, "stdin")
   return {
     file = args[1], args = args, guarded = true,

@@ -140,7 +140,9 @@ local function read_number(text, at)
   local rest = at + #whole
   local fraction = text:match("^%.%d+", rest) or ""
   local exponent = text:match("^[eE][+-]?%d+", rest + #fraction) or ""
-  return tonumber(whole .. fraction .. exponent), rest + #fraction + #exponent
+  local number = tonumber(whole .. fraction .. exponent)
+  if number == math.huge or number == -math.huge then fail(at, "a number that is too large") end
+  return number, rest + #fraction + #exponent
 end
 
 local read_value

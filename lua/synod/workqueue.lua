@@ -87,6 +87,11 @@ local function problem_of_retry(retry)
     end
   end
   if retry.factor and retry.factor < 1 then return "retry.factor is a number from 1 on" end
+  for _, name in ipairs { "min", "max" } do
+    if (retry[name] or 0) > VISIBILITY_MAX_S then
+      return ("retry.%s = %g s is more than a queue hides a message (%d)"):format(name, retry[name], VISIBILITY_MAX_S)
+    end
+  end
   if retry.max and retry.min and retry.max < retry.min then
     return ("retry.max (%g s) is below retry.min (%g s)"):format(retry.max, retry.min)
   end

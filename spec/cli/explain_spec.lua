@@ -95,6 +95,9 @@ describe("synod explain", function()
       local synod = require "synod"
       print "never seen"
       io.write "never seen"
+      io.stdout:write "never seen"
+      io.stderr:write "never seen"
+      assert(not pcall(io.output, "never"))
       local ran, err = synod.exec { "sh", "-c", "echo never > never" }
       assert(not ran and err.code == "Unsupported")
       assert(not io.open("never", "w"))
@@ -107,7 +110,7 @@ describe("synod explain", function()
     ]], "x.lua")
     assert.equal(0, r.code, r.err)
     assert.matches("^mutex 'late'", r.out)
-    assert.is_nil(r.out:find "never")
+    assert.is_nil((r.out .. r.err):find "never")
     local file = io.open(r.dir and r.dir .. "/never" or "never")
     assert.is_nil(file)
   end)

@@ -170,6 +170,11 @@ describe("a script that fails", function()
     assert_fails(run_script("error({ a = 1, b = 'x' })"), 1, 'the error object is a table: {a = 1, b = "x"}')
   end)
 
+  it("raises a table of many fields, of which the first are shown", function()
+    assert_fails(run_script("local t = {} for n = 10, 40 do t['f' .. n] = n end error(t)"), 1,
+      "{f10 = 10, f11 = 11, f12 = 12, f13 = 13, f14 = 14, f15 = 15, f16 = 16, f17 = 17, ...}")
+  end)
+
   it("raises a table that says what it is", function()
     local r = run_script("error(setmetatable({}, { __tostring = function() return 'my own words' end }))")
     assert_fails(r, 1, "synod: my own words")

@@ -56,7 +56,7 @@ end
 --- One part of a list: *, n, n-m, each with /step.
 local function read_part(field, part, set)
   local range, step = part:match("^([^/]+)/(%d+)$")
-  local every = math.tointeger(tonumber(step or 1))
+  local every = math.tointeger(tonumber(step or 1)) or math.maxinteger
   range = range or part
   if every < 1 then error({ plan = ("the step in '%s' (%s) is not above 0"):format(part, field.name) }, 0) end
   local from, to = range:match("^(%w+)-(%w+)$")

@@ -54,24 +54,23 @@ local function unpart(text)
 end
 
 --- Other clients may write it as an Int32.
-local function version_of(e)
-  local v = e.synod_v
-  return math.tointeger(type(v) == "userdata" and v.value or v)
+local function whole(value)
+  return math.tointeger(type(value) == "userdata" and value.value or value)
 end
 
 --- Nothing where it is not ours: of a newer version, or of somebody else.
 ---@return synod.Roster.Record|nil
 local function record_of(e)
   local deployment, id = e.row:match("^([^|]*)|(.*)$")
-  local version = version_of(e)
+  local version = whole(e.synod_v)
   if not id or not version then return nil end
   if version > LAYOUT then return nil end
   local info = json.decode(tostring(e.info or "null"))
   if info == json.null then info = nil end
   return {
-    deployment = unpart(deployment), id = unpart(id), incarnation = math.tointeger(e.incarnation) or 0,
-    nonce = tostring(e.nonce), info = info, beat = math.tointeger(e.beat) or 0,
-    ttl = (math.tointeger(e.ttl_ms) or 0) / 1000, since = tostring(e.since), etag = e.etag, row = e.row,
+    deployment = unpart(deployment), id = unpart(id), incarnation = whole(e.incarnation) or 0,
+    nonce = tostring(e.nonce), info = info, beat = whole(e.beat) or 0, ttl = (whole(e.ttl_ms) or 0) / 1000,
+    since = tostring(e.since), etag = e.etag, row = e.row,
   }
 end
 
@@ -93,7 +92,7 @@ function Roster:read(row, timeout)
   end
   local record = record_of(e)
   if record then return record end
-  local version = version_of(e)
+  local version = whole(e.synod_v)
   return nil, core.new_error {
     code = version and "NewerVersion" or "BadAnswer", operation = "read",
     target = ("the member %s of %s"):format(row, self.group),

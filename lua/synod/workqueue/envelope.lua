@@ -130,11 +130,12 @@ local function text_of(e, attempts)
 end
 
 --- The text of a message, with as much of its history as fits: what is older goes first, and then most of the last
---- error. Nil when not even the body fits.
+--- error. Nil when not even the body fits, and of another client's bytes that are no text: they stay as they are.
 ---@param e synod.Envelope
 ---@param max integer  bytes
 ---@return string|nil
 function envelope.text(e, max)
+  if e.foreign and not utf8.len(e.body) then return nil end
   local kept = json.array(table.move(e.attempts, 1, #e.attempts, 1, {}))
   local text = text_of(e, kept)
   while #text > max and #kept > 1 do
