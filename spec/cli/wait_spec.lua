@@ -151,27 +151,33 @@ describe("COMMAND", function()
 end)
 
 describe("COMMAND on a terminal", function()
-  --- Runs a shell script on a terminal of its own, and types `keys` into it, one every 0.2 s.
+  --- Runs a shell script on a terminal of its own, and types `keys` into it, each once it shows what the key answers.
   local function terminal(script, keys)
     local folder <close> = sh.folder()
     folder:write("script", script)
     local typed = {}
-    for i, key in ipairs(keys or {}) do typed[i] = ("sleep 0.2; printf '%s'; "):format(key) end
-    return sh.run(([[ (%s sleep 0.3) | timeout -s KILL 20 script -qec "bash $DIR/script" /dev/null ]])
-      :format(table.concat(typed)), { dir = folder.path, env = { XDG_STATE_HOME = folder.path .. "/state" } })
+    for i, key in ipairs(keys) do
+      typed[i] = ("until [ -e $DIR/end ] || grep -qs '%s' $DIR/shown; do sleep 0.05; done; sleep 0.2; printf '%s'")
+        :format(table.unpack(key))
+    end
+    return sh.run(([[ (%s; until [ -e $DIR/end ]; do sleep 0.05; done) |
+      (timeout -s KILL 40 script -qefc "bash $DIR/script" $DIR/shown; touch $DIR/end)]])
+      :format(table.concat(typed, "; ")), { dir = folder.path, env = { XDG_STATE_HOME = folder.path .. "/state" } })
   end
 
-  local READ = ALONE .. "sh -c 'read line; echo got $line; ps -o stat= -p $$'"
+  local READ = ALONE .. "sh -c 'echo ready; read line; echo got $line; ps -o stat= -p $$'"
 
   it("is in the foreground, and gives the terminal back", function()
-    local out = terminal(READ .. "; read line; echo then $line", { "one\\n", "two\\n" })
+    local out = terminal(READ .. "; echo next; read line; echo then $line",
+      { { "ready", "one\\n" }, { "next", "two\\n" } })
     assert.truthy(out:find("got one", 1, true), out)
     assert.truthy(out:find("%f[%w]S%d*s?%+"), out)
     assert.truthy(out:find("then two", 1, true), out)
   end)
 
   it("is reached by Ctrl-C", function()
-    local out = terminal(ALONE .. [[sh -c 'trap "echo int; exit 7" INT; sleep 5 & wait'; echo "code $?"]], { "\\003" })
+    local out = terminal(ALONE .. [[sh -c 'trap "echo int; exit 7" INT; echo ready; sleep 30 & wait'
+      echo "code $?"]], { { "ready", "\\003" } })
     assert.truthy(out:find("int", 1, true), out)
     assert.truthy(out:find("code 7", 1, true), out)
   end)
@@ -179,29 +185,32 @@ describe("COMMAND on a terminal", function()
   it("gives the terminal back when we are killed", function()
     local out = terminal([[
       ]] .. ALONE .. [[sh -c 'sleep 0.2; kill -KILL $(ps -o ppid= -p $PPID); sleep 300'
-      sleep 0.2; read line; echo then $line]], { "", "", "", "two\\n" })
+      until ps -o stat= -p $$ | grep -q +; do sleep 0.05; done
+      echo next; read line; echo then $line]], { { "next", "two\\n" } })
     assert.truthy(out:find("then two", 1, true), out)
   end)
 
   it("stops and goes on with our job", function()
     local out = terminal([[
       set -m
-      ]] .. ALONE .. [[sh -c 'echo $$ >"$DIR/pid"; read line; echo got $line'
+      ]] .. ALONE .. [[sh -c 'echo $$ >"$DIR/pid"; echo ready; read line; echo got $line'
       echo "stopped $(jobs | grep -c Stopped) $(ps -o stat= -p "$(cat "$DIR/pid")" | cut -c1)"
-      fg >/dev/null; echo "code $?"]], { "", "\\032", "", "one\\n" })
+      fg >/dev/null; echo "code $?"]], { { "ready", "\\032" }, { "stopped", "one\\n" } })
     assert.truthy(out:find("stopped 1 T", 1, true), out)
     assert.truthy(out:find("got one", 1, true), out)
     assert.truthy(out:find("code 0", 1, true), out)
   end)
 
   it("goes on when our job cannot be stopped, since nobody could continue it", function()
-    local out = terminal(ALONE .. [[sh -c 'read line; echo got $line'; echo "code $?"]], { "\\032", "", "one\\n" })
+    local out = terminal(ALONE .. [[sh -c 'echo ready; read line; echo got $line'; echo "code $?"]],
+      { { "ready", "\\032" }, { "ready", "one\\n" } })
     assert.truthy(out:find("got one", 1, true), out)
     assert.truthy(out:find("code 0", 1, true), out)
   end)
 
   it("leaves the terminal to others of a pipeline, and has it when it asks", function()
-    local out = terminal(ALONE .. [[sh -c 'echo piped; read line </dev/tty; echo asked $line' | cat]], { "one\\n" })
+    local out = terminal(ALONE .. [[sh -c 'echo piped; read line </dev/tty; echo asked $line' | cat]],
+      { { "piped", "one\\n" } })
     assert.truthy(out:find("piped", 1, true), out)
     assert.truthy(out:find("asked one", 1, true), out)
   end)
