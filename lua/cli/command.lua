@@ -43,7 +43,7 @@ end
 ---@param default string
 ---@return cli.Option
 function command.exit_option(name, meaning, default)
-  return { name = name, value = "N", kind = "bytes", meaning = meaning, default = default }
+  return { name = name, value = "N", kind = "number", meaning = meaning, default = default }
 end
 
 --- Splits the words into NAME and COMMAND.

@@ -15,7 +15,7 @@ local options = {}
 ---@field name string         without the dashes
 ---@field short? string       one letter
 ---@field value? string       what the help calls the value; nil: a flag
----@field kind? "count"|"seconds"|"bytes"|"size"|"address"
+---@field kind? "count"|"number"|"seconds"|"bytes"|"size"|"address"
 ---@field choices? string[]
 ---@field env? string         the environment variable that is read when the option is absent
 ---@field meaning string
@@ -25,13 +25,16 @@ local options = {}
 
 local SIZE_UNITS = { K = 2 ^ 10, M = 2 ^ 20, G = 2 ^ 30 }
 
+local function whole(text) return text:match("^%d+$") and math.tointeger(tonumber(text)) end
+
 --- Each takes the text and gives the value, or nil and what was expected.
 local kinds = {
   count = function(text)
-    local n = text:match("^%d+$") and math.tointeger(tonumber(text))
+    local n = whole(text)
     if n and n >= 1 then return n end
     return nil, "a whole number from 1"
   end,
+  number = function(text) return whole(text), "a whole number from 0" end,
   seconds = function(text)
     local digits, unit = text:match("^(%d+%.?%d*)([smh]?)$")
     if digits then return tonumber(digits) * ({ s = 1, m = 60, h = 3600 })[unit ~= "" and unit or "s"] end
@@ -42,11 +45,7 @@ local kinds = {
     if port and tonumber(port) <= 65535 then return text end
     return nil, "an address such as 10.0.0.5:7700, host:7700 or :0"
   end,
-  bytes = function(text)
-    local n = text:match("^%d+$") and math.tointeger(tonumber(text))
-    if n then return n end
-    return nil, "a number of bytes"
-  end,
+  bytes = function(text) return whole(text), "a number of bytes" end,
   size = function(text)
     local digits, unit = text:match("^(%d+)([KMG]?)$")
     local n = digits and tonumber(digits) * SIZE_UNITS[unit ~= "" and unit or "M"]

@@ -2,13 +2,15 @@
 --
 -- A look at what a lock, an election, a semaphore or a quorum of this name left in the store: it takes nothing. A
 -- service lease says itself whether it is held; a record (ttl below 15 s) is alive while it changes, so it is watched
--- for as long as its ttl, by our own clock.
+-- until it does, or its ttl has passed (synod.sight).
 
+local backoff = require "synod.backoff"
 local command = require "cli.command"
 local common = require "cli.common"
 local core = require "synod.core"
 local options = require "cli.options"
 local show = require "cli.show"
+local sight = require "synod.sight"
 
 local CONTAINER = "locks"
 local KINDS = { "mutex", "election", "quorum" }
@@ -41,11 +43,6 @@ local status = {
 ---@field renewed? string      of a record: when it was last renewed
 ---@field ttl? number          of a record, seconds
 
-local function decoded(text)
-  local plain = text and text:gsub("%%(%x%x)", function(digits) return string.char(tonumber(digits, 16)) end)
-  return plain and (plain:gsub("%c", "?")) -- it is shown on a terminal
-end
-
 local function utc(seconds) return tostring(os.date("!%Y-%m-%dT%H:%M:%SZ", math.floor(seconds))) end
 
 local function head(blob, parsed)
@@ -55,46 +52,54 @@ local function head(blob, parsed)
   error(err, 0)
 end
 
---- Whether a record changes within its ttl; the last look comes back.
-local function watch_record(blob, props, ttl, parsed)
-  local etag, deadline = props.etag, core.now() + ttl
-  while core.now() < deadline do
-    core.sleep(math.min(ttl / LOOK_PART, deadline - core.now()))
-    local now = head(blob, parsed)
-    if not now then return false, props end
-    if now.etag ~= etag then return (now.metadata or {}).synod_ttl_ms ~= nil, now end
+--- Looks until it is clear whether somebody holds it: whoever holds a record changes it.
+---@return boolean|nil held, synod.Mark mark, string|nil state, number|nil ttl  nil: there is no such thing. The state is
+---  what the service calls that of its lease, and the ttl that of a record
+local function watch(blob, name, parsed)
+  local view, held, mark, state = sight.new(), nil, nil, nil
+  local function look()
+    local props = head(blob, parsed)
+    if not props then return false end
+    held, mark = view:look(props)
+    if held == nil then error(mark, 0) end
+    state = props.lease_state
+    return true
   end
-  return false, props
+  if not look() then return nil end
+  if mark.kind ~= "record" then return held, mark, state end
+  local first, pause = mark, mark.ttl / LOOK_PART
+  backoff.poll(function()
+    local is_there = look()
+    held = is_there and held
+    return not held or mark.etag ~= first.etag
+  end, {
+    store = require("synod").store, container = CONTAINER, prefix = name, min = pause, max = pause, recheck = pause,
+  })
+  return held, mark, nil, first.ttl
 end
 
---- How the states of a service lease are called where somebody may hold one.
-local function state_of_lease(props, mark)
-  if props.lease_state == "leased" then return "held" end
-  if props.lease_state == "available" then return mark.synod_holder and "released" or "free" end
-  return props.lease_state or "free"
+--- How it is called where somebody may hold it.
+local function word_of(held, mark, state)
+  if held then return state == "breaking" and state or "held" end
+  if mark.kind == "record" then return "expired" end
+  if state and state ~= "available" then return state end
+  return mark.holder and "released" or "free"
 end
 
 ---@return cli.Status|nil  nil: there is no such thing
 local function look(name, parsed)
   local blob = require("synod").store:container(CONTAINER):blob(name)
-  local props = head(blob, parsed)
-  if not props then return nil end
-  local mark = props.metadata or {}
-  local ttl_ms = tonumber(mark.synod_ttl_ms)
-  local found = { name = name, kind = "lease" }
-  if ttl_ms and props.lease_state ~= "leased" then
-    found.kind, found.ttl = "record", ttl_ms / 1000
-    found.held, props = watch_record(blob, props, ttl_ms / 1000, parsed)
-    mark = props.metadata or {}
-    found.state, found.renewed = found.held and "held" or mark.synod_ttl_ms and "expired" or "released",
-      utc(props.last_modified)
-  else
-    found.state = state_of_lease(props, mark)
-    found.held = found.state == "held" or found.state == "breaking"
+  local held, mark, state, ttl = watch(blob, name, parsed)
+  if held == nil then return nil end
+  local written = utc(mark.modified)
+  local found = {
+    name = name, held = held, state = word_of(held, mark, state), kind = ttl and "record" or "lease", ttl = ttl,
+    renewed = ttl and written, written = written, seen = utc(core.time()),
+  }
+  for _, field in ipairs(WRITTEN) do
+    local value = mark[field]
+    found[field] = type(value) == "string" and value:gsub("%c", "?") or value -- it is shown on a terminal
   end
-  found.seen, found.written = utc(core.time()), utc(props.last_modified)
-  for _, field in ipairs(WRITTEN) do found[field] = decoded(mark["synod_" .. field]) end
-  found.pid, found.fence = math.tointeger(tonumber(found.pid)), math.tointeger(tonumber(found.fence))
   return found
 end
 

@@ -11,7 +11,7 @@ local wait = {
   options = command.options {
     { name = "parties", value = "N", kind = "count", meaning = "how many there are", default = "--instances" },
     {
-      name = "ordinal", value = "K", kind = "bytes",
+      name = "ordinal", value = "K", kind = "number",
       meaning = "which of them this is, from 0", default = "that of --instance",
     },
     {

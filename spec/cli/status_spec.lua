@@ -62,6 +62,32 @@ describe("synod status", function()
     assert.matches("last renewal +%d+%-%d+%-%d+T", out)
   end)
 
+  it("says that a record is held as soon as it changes", function()
+    local folder <close> = sh.folder()
+    folder:write("x.lua", [[
+      local held <close> = assert(require("synod.mutex").new({ name = "x", ttl = 9, renew = 0.2 }):lock())
+      print "held"
+      io.stdout:flush()
+      io.read()
+    ]])
+    local out, code = sh.run([[
+      unset SYNOD_STORE SYNOD_INSTANCE; mkfifo "$DIR/in"; exec 3<>"$DIR/in"
+      $SYNOD run --instance a "$DIR/x.lua" <"$DIR/in" >"$DIR/out" & holder=$!
+      while ! [ -s "$DIR/out" ]; do sleep 0.01; done
+      $SYNOD status x; code=$?
+      echo >&3; wait $holder; exit $code
+    ]], { dir = folder.path, env = { XDG_STATE_HOME = folder.path .. "/state" } })
+    assert.equal(0, code, out)
+    assert.matches("^mutex/x: held by a\n", out)
+    assert.matches("kind +a record, over when not renewed for 9 s\n", out)
+  end)
+
+  it("does not judge what a newer synod has written", function()
+    local out, code = status([[ place("mutex/x", {}):set_metadata { synod_v = "2", synod_holder = "a" } ]], "x")
+    assert.equal(3, code, out)
+    assert.is_nil(out:find("nobody holds it", 1, true), out)
+  end)
+
   it("shows each permit of a semaphore, and the head of a quorum", function()
     local out, code = status([[
       place("semaphore/x/1", { synod_holder = "a" })
