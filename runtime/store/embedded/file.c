@@ -183,6 +183,9 @@ static int64_t look(void *arg) {
         wake_settle(f->wake); /* nobody is in between: the one who announced is dead */
         lock_give(&f->session.lock);
     }
+    if (!files_look(&f->files)) {
+        return WATCH_GONE; /* who waits asks, and is told so */
+    }
     return rows_sqlite_data_version(f->session.rows);
 }
 

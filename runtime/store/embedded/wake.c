@@ -26,15 +26,16 @@ struct wake_page {
 struct wake {
     struct wake_page *page;
     bool mapped;
+    char *path; /* NULL: in memory, like the next */
+    struct stat file;
 };
 
-static int open_file(const char *path) {
+static int open_file(const char *path, struct stat *st) {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    struct stat st;
     if (fd < 0) {
         return -1;
     }
-    if (fstat(fd, &st) != 0 || st.st_uid != geteuid()) {
+    if (fstat(fd, st) != 0 || st->st_uid != geteuid()) {
         close(fd);
         errno = EPERM;
         return -1;
@@ -49,8 +50,8 @@ static int open_file(const char *path) {
     return fd;
 }
 
-static struct wake_page *map_file(const char *path) {
-    int fd = open_file(path);
+static struct wake_page *map_file(const char *path, struct stat *st) {
+    int fd = open_file(path, st);
     if (fd < 0) {
         return NULL;
     }
@@ -76,7 +77,8 @@ static enum err code_of(int error) {
 }
 
 struct wake *wake_open(const char *path, struct error *err) {
-    struct wake_page *page = path ? map_file(path) : xcalloc(1, sizeof *page);
+    struct stat st = {0};
+    struct wake_page *page = path ? map_file(path, &st) : xcalloc(1, sizeof *page);
     if (!page) {
         error_set(err, code_of(errno), "cannot open %s: %s", path, strerror(errno));
         return NULL;
@@ -84,6 +86,8 @@ struct wake *wake_open(const char *path, struct error *err) {
     struct wake *wake = xcalloc(1, sizeof *wake);
     wake->page = page;
     wake->mapped = path != NULL;
+    wake->path = path ? xstrdup(path) : NULL;
+    wake->file = st;
     return wake;
 }
 
@@ -93,7 +97,15 @@ void wake_free(struct wake *wake) {
     } else {
         free(wake->page);
     }
+    free(wake->path);
     free(wake);
+}
+
+/* The mapping keeps the file's number from being given again. */
+bool wake_is_known(const struct wake *wake) {
+    struct stat st;
+    return !wake->path || (stat(wake->path, &st) == 0 && st.st_dev == wake->file.st_dev &&
+                           st.st_ino == wake->file.st_ino);
 }
 
 uint64_t wake_place(const char *container, const char *name) {

@@ -33,6 +33,8 @@ struct wake;
 /* path NULL: in memory. NULL and err when the file cannot be made. */
 struct wake *wake_open(const char *path, struct error *err);
 void wake_free(struct wake *wake);
+/* False: the file was removed or replaced, and others, who found it gone, raise the counters of a new one. */
+bool wake_is_known(const struct wake *wake);
 
 /* The slot of one name. */
 uint64_t wake_place(const char *container, const char *name);

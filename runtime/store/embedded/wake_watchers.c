@@ -130,10 +130,22 @@ static void look_later(struct watchers *ws) {
     alarm_set(ws->world, &ws->alarm, world_now(ws->world) + WATCH_LOOK_MS * NS_PER_MS);
 }
 
+/* Was something committed that no count tells of? Others may have been told of since the last look too: then only
+ * those are left who have not come to telling, and those who tell by another file. */
+static bool is_in_doubt(struct watchers *ws, int64_t version, uint64_t count) {
+    if (version == WATCH_GONE) {
+        return true;
+    }
+    if (version == WATCH_CANNOT_TELL || version == ws->version_seen) {
+        return false;
+    }
+    return count == ws->count_seen || wake_is_announced(ws->wake) || !wake_is_known(ws->wake);
+}
+
 static void look(struct watchers *ws) {
     int64_t version = ws->look(ws->arg);
     uint64_t count = wake_count(ws->wake, WAKE_ALL);
-    if (version != -1 && version != ws->version_seen && count == ws->count_seen) {
+    if (is_in_doubt(ws, version, count)) {
         ws->doubts++;
     }
     ws->version_seen = version;

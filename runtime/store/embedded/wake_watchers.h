@@ -3,8 +3,8 @@
  * Over a wake in memory all is decided in this process. Over a shared one a thread sleeps on the bell
  * and wakes the loop; it is started with the first watch. A writer may die between its commit and its
  * call of wake_raise, and somebody may write with other tools: so while anybody waits, the loop looks
- * into the store every WATCH_LOOK_MS, and when something was committed and nobody said what, all who
- * wait are told.
+ * into the store every WATCH_LOOK_MS, and when something was committed and nobody said what, or the
+ * store is not there any more, all who wait are told.
  *
  * In a virtual world there is neither thread nor interval: stores opened in one world wake each other.
  */
@@ -16,10 +16,13 @@
 
 enum { WATCH_LOOK_MS = 500 };
 
+/* What a look may give beside a number above 0. */
+enum { WATCH_CANNOT_TELL = -1, WATCH_GONE = -2 };
+
 struct watchers;
 
 /* look: settles what a dead writer announced, and gives a number that changes with the commits of
- * others, -1 when it cannot be told; NULL: nobody else commits. The wake stays the caller's and must
+ * others, or one of the above; NULL: nobody else commits. The wake stays the caller's and must
  * outlive the watchers. */
 struct watchers *watchers_new(struct world *w, struct wake *wake, int64_t (*look)(void *arg),
                               void *arg);
