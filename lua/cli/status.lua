@@ -53,8 +53,8 @@ local function head(blob, parsed)
 end
 
 --- Looks until it is clear whether somebody holds it: whoever holds a record changes it.
----@return boolean|nil held, synod.Mark mark, string|nil state, number|nil ttl  nil: there is no such thing. The state is
----  what the service calls that of its lease, and the ttl that of a record
+---@return boolean|nil held, synod.Mark mark, string|nil state, number|nil ttl  nil: there is no such thing. The state
+---  is what the service calls that of its lease, and the ttl that of a record
 local function watch(blob, name, parsed)
   local view, held, mark, state = sight.new(), nil, nil, nil
   local function look()
