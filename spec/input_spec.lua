@@ -73,6 +73,27 @@ describe("io.read", function()
     assert.equal("late\t5\n", out)
   end)
 
+  it("does so too when a signal cuts short its look whether there is something", function()
+    local out = shell([[
+      local synod = require "synod"
+      local ticked = ...
+      synod.spawn(function()
+        synod.sleep(0.01)
+        io.open(ticked, "w"):close()
+      end)
+      print(io.read())
+    ]], [[
+      cc -shared -fPIC -o "$DIR/interrupted.so" spec/support/interrupted.c || exit
+      mkfifo "$DIR/in"
+      env ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 LD_PRELOAD="$DIR/interrupted.so" $SYNOD run "$DIR/x.lua" "$DIR/ticked" <"$DIR/in" &
+      exec 3>"$DIR/in"
+      while ! [ -e "$DIR/ticked" ]; do sleep 0.01; done
+      echo late >&3
+      wait
+    ]])
+    assert.equal("late\n", out)
+  end)
+
   it("is ended by a signal, with clean-up", function()
     local out, code = shell([[
       local _ <close> = setmetatable({}, { __close = function() print("cleaned up") end })

@@ -100,6 +100,25 @@ describe("printing", function()
     assert.equal(300000, tonumber(out), out)
   end)
 
+  it("blocks nobody there when a signal cuts short its look whether there is room", function()
+    local out = shell([[
+      local synod = require "synod"
+      local ticked = ...
+      synod.spawn(function()
+        synod.sleep(0.01)
+        io.open(ticked, "w"):close()
+      end)
+      print(("x"):rep(300000))
+    ]], [[
+      cc -shared -fPIC -o "$DIR/interrupted.so" spec/support/interrupted.c || exit
+      env ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 LD_PRELOAD="$DIR/interrupted.so" $SYNOD run "$DIR/x.lua" "$DIR/ticked" | {
+        while ! [ -e "$DIR/ticked" ]; do sleep 0.01; done
+        wc -c
+      }
+    ]])
+    assert.equal(300001, tonumber(out), out)
+  end)
+
   it("does not keep more than its buffer while nobody reads", function()
     local out = shell([[
       local synod = require "synod"

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 void descriptor_occupy(int fd) {
@@ -24,4 +25,13 @@ int descriptor_lift(int fd) {
     close(fd);
     errno = error;
     return lifted;
+}
+
+bool descriptor_is_ready(int fd, short events) {
+    struct pollfd p = {.fd = fd, .events = events};
+    int n;
+    do {
+        n = poll(&p, 1, 0);
+    } while (n < 0 && errno == EINTR);
+    return n != 0;
 }

@@ -89,17 +89,12 @@ bool writer_put(struct writer *w, const void *data, size_t n) {
     return kept;
 }
 
-static bool has_room(int fd) {
-    struct pollfd p = {.fd = fd, .events = POLLOUT};
-    return poll(&p, 1, 0) != 0;
-}
-
 static ssize_t write_some(const struct writer *w, const char *data, size_t n) {
     switch (w->kind) {
     case WRITER_SOCKET:
         return send(w->fd, data, n < SOCKET_CHUNK ? n : SOCKET_CHUNK, MSG_DONTWAIT | MSG_NOSIGNAL);
     case WRITER_SHARED:
-        if (!has_room(w->fd)) {
+        if (!descriptor_is_ready(w->fd, POLLOUT)) {
             errno = EAGAIN;
             return -1;
         }

@@ -42,8 +42,7 @@ ssize_t input_read_blocking(struct input *in, void *out, size_t n) {
 }
 
 ssize_t input_read(struct input *in, void *out, size_t n) {
-    struct pollfd p = {.fd = in->fd, .events = POLLIN};
-    return poll(&p, 1, 0) == 0 ? -EAGAIN : input_read_blocking(in, out, n);
+    return descriptor_is_ready(in->fd, POLLIN) ? input_read_blocking(in, out, n) : -EAGAIN;
 }
 
 /* An epoll descriptor stands between, since libuv makes what it watches non-blocking. */

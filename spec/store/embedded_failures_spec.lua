@@ -184,6 +184,16 @@ describe("entities and messages of several writers", function()
     end
   end)
 
+  it("go into a file that was made while a signal came", function()
+    local folder <close> = sh.folder()
+    folder:write("x.lua", [[print(require("synod").store:container "flags":create())]])
+    local said = sh.run([[
+      cc -shared -fPIC -o "$DIR/interrupted.so" spec/support/interrupted.c || exit
+      env ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 LD_PRELOAD="$DIR/interrupted.so" $SYNOD run --store "embedded:$DIR/s.db" "$DIR/x.lua"
+    ]], { dir = folder.path })
+    assert.equal("true\n", said)
+  end)
+
   it("are not lost by a get or a delete that the full disk refuses", function()
     if not small_disk.is_possible then return pending("this machine does not let us mount") end
     local folder <close> = sh.folder()

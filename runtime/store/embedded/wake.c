@@ -41,7 +41,10 @@ static int open_file(const char *path, struct stat *st) {
         return -1;
     }
     /* Room on the disk now, since a mapped page without any kills whoever writes to it. */
-    int code = posix_fallocate(fd, 0, sizeof(struct wake_page));
+    int code;
+    do {
+        code = posix_fallocate(fd, 0, sizeof(struct wake_page));
+    } while (code == EINTR);
     if (code != 0) {
         close(fd);
         errno = code;
