@@ -68,3 +68,15 @@ describe("a write whose caller is answered before it is done", function()
     end)
   end)
 end)
+
+describe("a wait for the lock of a store", function()
+  it("ends at its deadline, at the last nanosecond of a second too", function()
+    local folder <close> = sh.folder()
+    local said = sh.run([[
+      ${CC:-cc} -std=c11 -D_GNU_SOURCE -Iruntime -o "$DIR/wait" spec/support/lock_wait.c \
+        runtime/store/embedded/lock.c runtime/base/error.c || exit
+      timeout -s KILL 20 "$DIR/wait" "$DIR/lock"
+    ]], { dir = folder.path })
+    assert.equal("over\n", said)
+  end)
+end)

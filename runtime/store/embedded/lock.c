@@ -79,7 +79,7 @@ static void set_timer(struct store_lock *lock, int64_t at) {
     struct itimerspec when = {0};
     if (at != NEVER) {
         when.it_value.tv_sec = at / NS_PER_S;
-        when.it_value.tv_nsec = at % NS_PER_S + 1; /* 0 would switch it off */
+        when.it_value.tv_nsec = at % NS_PER_S + (at == 0); /* 0 would switch it off */
         when.it_interval.tv_nsec = DISTURB_AGAIN_NS;
     }
     timer_settime(lock->timer, TIMER_ABSTIME, &when, NULL);
