@@ -86,6 +86,7 @@ describe("a server that is no storage service", function()
   it("sends properties that mean nothing", run(function(store)
     has("a header of the answer is malformed", read(store, "bad-length"))
     has("a header of the answer is malformed", read(store, "first-year"))
+    has("a header of the answer is malformed", read(store, "much-metadata")) -- more than the service keeps
   end))
 end)
 

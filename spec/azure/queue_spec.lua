@@ -133,7 +133,7 @@ end)
 describe("a list of messages that is none", function()
   local GOOD = "<MessageId>1</MessageId><PopReceipt>a+/=</PopReceipt><MessageText>x</MessageText>"
 
-  local function answer(body)
+  local function answer(body, put)
     local said
     core.main(function()
       local listener <close> = assert(net.listen("127.0.0.1:0", function(conn)
@@ -143,7 +143,9 @@ describe("a list of messages that is none", function()
       end))
       local port = tonumber(tostring(listener.address):match "(%d+)$")
       local store <close> = assert(core.open_store(azurite.string_for(port)))
-      local list, err = store:queue("abc"):get { retries = 0 }
+      local queue = store:queue "abc"
+      local list, err
+      if put then list, err = queue:put("x", { retries = 0 }) else list, err = queue:get { retries = 0 } end
       said = list or err.code
     end)
     return said
@@ -168,5 +170,10 @@ describe("a list of messages that is none", function()
     } do
       assert.equal("BadAnswer", answer(body), body:sub(1, 200))
     end
+  end)
+
+  it("is refused where it should tell the message that was put, and is empty", function()
+    assert.equal("1", answer(messages(message(GOOD)), "put").id)
+    assert.equal("BadAnswer", answer(messages "", "put"))
   end)
 end)

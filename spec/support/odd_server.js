@@ -54,6 +54,7 @@ const WORDS = {
   "fine-list": answer("200 OK", XML, LIST),
   "encoded-list": answer("200 OK", XML, LIST.replace("<Name>a", '<Name Encoded="true">a%0Bb%25%7')),
   "ok": answer("200 OK", OURS, "hello"),
+  "much-metadata": answer("200 OK", { ...OURS, "x-ms-meta-a": "x".repeat(12000), "x-ms-meta-b": "y".repeat(12000) }, "hello"),
   "first-year": answer("200 OK", { ...OURS, "Last-Modified": "Mon, 01 Jan 1601 00:00:00 GMT" }, "hello"),
   "cut-xml": answer("200 OK", XML, LIST.slice(0, 120)),
   "no-xml": answer("200 OK", XML, "this is no XML at all"),

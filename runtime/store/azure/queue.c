@@ -164,6 +164,16 @@ static struct xml *xml_of(struct azure *az, struct error *err) {
     return az->xml;
 }
 
+/* Of a put the answer has the message that it made. */
+static void fill_messages(struct xml *xml, struct azure_call *call) {
+    struct store_reply *reply = call->attempt->reply;
+    const struct buf *answer = &call->http.answer;
+    if (xml_read_messages(xml, buf_str(answer), answer->len, reply, &reply->err) &&
+        call->attempt->req->verb == VERB_MESSAGE_PUT && !reply->messages) {
+        error_set(&reply->err, ERR_BAD_ANSWER, "the answer to a put has no message");
+    }
+}
+
 void azure_queue_fill(struct azure *az, struct azure_call *call) {
     struct store_reply *reply = call->attempt->reply;
     const struct buf *answer = &call->http.answer;
@@ -173,7 +183,7 @@ void azure_queue_fill(struct azure *az, struct azure_call *call) {
     case VERB_MESSAGE_GET:
     case VERB_MESSAGE_PEEK:
         if (xml_of(az, err)) {
-            xml_read_messages(az->xml, buf_str(answer), answer->len, reply, err);
+            fill_messages(az->xml, call);
         }
         return;
     case VERB_QUEUE_LIST:

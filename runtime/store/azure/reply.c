@@ -158,7 +158,7 @@ static void take_head(struct http_call *http, struct store_reply *reply, struct 
         const char *value = pairs_value(name);
         size_t len = (size_t)(value - name) - 1;
         if (strncasecmp(name, META, sizeof META - 1) == 0) {
-            pairs_add(&reply->props.metadata, name + sizeof META - 1, value);
+            head->malformed |= !pairs_add(&reply->props.metadata, name + sizeof META - 1, value);
         } else if (!take_header(reply, head, header_id(name, len), value)) {
             head->malformed = true;
         }
