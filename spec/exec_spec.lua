@@ -43,6 +43,37 @@ describe("synod.exec", function()
     assert.equal("a b|$HOME|'||7|", r.stdout)
   end)
 
+  it("keeps a stream for the task that waits for it, until that one has had its turn", function()
+    local text, other = ("a"):rep(1000000), ("b"):rep(50)
+    local out, tries = "", 0
+    run(function()
+      local p = assert(core.process_spawn {
+        file = "cat", args = { "cat" }, env = exec.environment(), stdin = "pipe", stdout = "pipe",
+      })
+      local first = core.spawn(function()
+        local from = 1
+        while from <= #text do from = from + p:write(text, from) end
+      end)
+      local second = core.spawn(function()
+        while true do
+          local ok, n = pcall(p.write, p, other)
+          if ok and n > 0 then break end
+          tries = tries + 1
+          core.yield()
+        end
+      end)
+      core.spawn(function()
+        first:join()
+        second:join()
+        p:shut "stdin"
+      end)
+      for data in function() return p:read "stdout" end do out = out .. data end
+      p:wait()
+    end)
+    assert.is_true(tries > 0)
+    assert.is_true(out == text .. other)
+  end)
+
   it("feeds standard input, also more than a pipe holds", function()
     local text = ("0123456789abcdef"):rep(100000)
     assert.equal(text, command({ "cat", stdin = text }).stdout)

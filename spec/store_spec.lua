@@ -109,6 +109,37 @@ describe("a store opened by synod.open", function()
     end
   end)
 
+  it("keeps a call in the making apart from what a finaliser of the script asks in the middle of it", function()
+    core.main(function()
+      local store <close> = assert(synod.open "memory:")
+      local container = store:container "abc"
+      assert(container:create())
+      local blob = container:blob "x"
+      local put, body, options = blob.put, ("x"):rep(100), { metadata = {} }
+      for i = 1, 20 do options.metadata["n" .. i] = i + 0.5 end -- become texts: the collector may take a step
+      local kind, asked = nil, 0
+      local function ask()
+        asked = asked + 1
+        if kind == "list" then pcall(store.queues, store) end
+        if kind == "check" then core.call_check(blob, "put", { metadata = { a = "b" } }) end
+        if kind == "wrong" then pcall(core.call_check, blob, "put", { unknown = true }) end
+      end
+      for _, next_kind in ipairs { "list", "check", "wrong", "check" } do
+        kind = next_kind
+        collectgarbage()
+        collectgarbage("stop")
+        collectgarbage("incremental", 10, 1000, 40) -- all of it in the first step
+        setmetatable({}, { __gc = ask })
+        collectgarbage("restart")
+        local props, err = put(blob, body, options)
+        collectgarbage("incremental", 200, 100, 13)
+        assert.is_table(props, tostring(err))
+        assert.equal("20.5", blob:head().metadata.n20)
+      end
+      assert.equal(4, asked)
+    end, { clock = "virtual" })
+  end)
+
   it("works on when a script's memory was too small for a body", function()
     local folder <close> = sh.folder()
     folder:write("small.lua", [[

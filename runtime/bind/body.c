@@ -23,8 +23,9 @@ static int l_call_check(lua_State *L) {
     struct place *p = place_check(L, 1, of_container ? CONTAINER_TYPE : BLOB_TYPE);
     const struct call_option *known = OPTIONS[luaL_checkoption(L, 2, NULL, CALLS)];
     known = of_container ? CONTAINER_ACQUIRE_OPTIONS : known;
-    call_options(L, 3, known, place_call(L, p, VERB_BLOB_HEAD));
-    call_drop(&p->store->loose);
+    struct store_call *call = place_call(L, p, VERB_BLOB_HEAD);
+    call_options(L, 3, known, call);
+    call_drop(p->store, call);
     return 0;
 }
 

@@ -33,12 +33,13 @@ enum {
     READ_MAX = 32 * 1024, /* bytes of one read */
 };
 
-/* A task that waits for a stream. */
+/* A task that waits for a stream. It is nobody else's until that task has had its turn. */
 struct stream_wait {
     struct lua_process *owner;
     int stream;
-    struct task *task;
-    const char *data; /* to write: a string on the waiting task's stack */
+    bool taken;
+    struct task *task; /* NULL: nobody waits, or it was woken */
+    const char *data;  /* to write: a string on the waiting task's stack */
     size_t len;
 };
 
@@ -333,7 +334,7 @@ static int l_process_wait(lua_State *L) {
 
 static struct stream_wait *check_stream(lua_State *L, struct lua_process *lp, int stream) {
     struct stream_wait *sw = &lp->streams[stream];
-    if (sw->task) {
+    if (sw->taken) {
         luaL_error(L, "another task uses %s of this process", STREAM_NAMES[stream]);
     }
     return sw;
@@ -346,6 +347,7 @@ static void stream_ready(struct pipe_end *pipe) {
 
 static void stream_cancel(void *arg) {
     struct stream_wait *sw = arg;
+    sw->taken = false;
     sw->task = NULL;
     pipe_end_forget(&sw->owner->process.pipes[sw->stream]);
 }
@@ -358,6 +360,7 @@ static int stream_park(lua_State *L, struct stream_wait *sw, task_done_f done) {
     if (rc != 0) {
         return luaL_error(L, "%s of the process: %s", STREAM_NAMES[sw->stream], strerror(-rc));
     }
+    sw->taken = true;
     sw->task = task_running(sw->owner->vm);
     return task_park(L, sw->owner->vm, sw, done, stream_cancel);
 }
@@ -374,6 +377,7 @@ static int push_read(lua_State *L, const char *data, ssize_t n) {
 static int read_done(lua_State *L, void *arg) {
     struct stream_wait *sw = arg;
     char data[READ_MAX];
+    sw->taken = false;
     return push_read(L, data,
                      pipe_end_read(&sw->owner->process.pipes[sw->stream], data, sizeof data));
 }
@@ -406,6 +410,7 @@ static int push_written(lua_State *L, ssize_t n) {
 
 static int write_done(lua_State *L, void *arg) {
     struct stream_wait *sw = arg;
+    sw->taken = false;
     return push_written(L,
                         pipe_end_write(&sw->owner->process.pipes[STDIN_FILENO], sw->data, sw->len));
 }

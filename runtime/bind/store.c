@@ -130,8 +130,7 @@ static int store_close(lua_State *L) {
 static int store_collect(lua_State *L) {
     struct bound_store *b = luaL_checkudata(L, 1, STORE_TYPE);
     bound_store_close(&b->resource);
-    call_drop(&b->loose);
-    call_drop(&b->pushed);
+    calls_drop(b);
     return 0;
 }
 

@@ -9,8 +9,9 @@
  *     return call_run(L, vm, p->store, call);
  *
  * Anything in between may raise: a call that belongs to nobody yet hangs on the store as `loose` and is
- * freed when the next one is made; so does one whose results are being pushed, as `pushed`. Both stay
- * when a finaliser of the script closes the store in between, and go with the userdata at the latest.
+ * freed when the next one is made; so does one whose results are being pushed, as `pushed`. Where Lua cannot
+ * suspend the next one may be made by a finaliser of the script, in the middle of the first: then both hang there.
+ * All stay when a finaliser closes the store in between, and go with the userdata at the latest.
  */
 #ifndef SYNOD_BIND_STORE_H
 #define SYNOD_BIND_STORE_H
@@ -31,8 +32,8 @@ struct bound_store {
     struct vm_resource resource; /* closes the store at the end of the run */
     struct vm *vm;
     struct store *store;          /* NULL: closed */
-    struct store_call *loose;     /* see above; may be left over from an error */
-    struct store_call *pushed;    /* the same */
+    struct store_call *loose;     /* see above: the last one made; may be left over from an error */
+    struct store_call *pushed;    /* see above; the same */
     struct change_wait *waits;    /* store:changed calls under way */
     struct bound_keeper *keepers; /* on its blobs and containers: see keeper.c */
     struct meter meter;           /* of the store's */
@@ -62,7 +63,8 @@ const char *check_blob_name(lua_State *L, int arg);
 /* A loose call. */
 struct store_call *call_new(lua_State *L, struct bound_store *store, enum store_verb verb);
 struct store_call *place_call(lua_State *L, struct place *p, enum store_verb verb);
-void call_drop(struct store_call **left); /* frees a loose or pushed call, if there is one */
+void call_drop(struct bound_store *store, struct store_call *call); /* frees a loose one */
+void calls_drop(struct bound_store *store); /* frees all that errors have left over */
 /* Copies into the call's arena; raises when memory is short. */
 const char *call_copy(lua_State *L, struct store_call *call, const char *data, size_t len);
 

@@ -10,15 +10,40 @@
 /* What a task that waits for a call needs; it lives in the call's arena. */
 struct waiting {
     struct bound_store *store;
-    struct task *task; /* NULL while the call is being started */
+    struct task *task;        /* NULL while the call is being started */
+    struct store_call *below; /* while it is loose: the one made before */
     void (*cancel)(struct bound_store *store, struct store_call *call); /* NULL: abandon it */
 };
 
-void call_drop(struct store_call **left) {
-    if (*left) {
-        store_call_free(*left);
-        *left = NULL;
+static void take_loose(struct bound_store *store, struct store_call *call) {
+    struct store_call **at = &store->loose;
+    while (*at != call) {
+        at = &((struct waiting *)(*at)->owner)->below;
     }
+    *at = ((struct waiting *)call->owner)->below;
+}
+
+void call_drop(struct bound_store *store, struct store_call *call) {
+    take_loose(store, call);
+    store_call_free(call);
+}
+
+static void drop_pushed(struct bound_store *store) {
+    if (store->pushed) {
+        store_call_free(store->pushed);
+        store->pushed = NULL;
+    }
+}
+
+static void drop_loose(struct bound_store *store) {
+    while (store->loose) {
+        call_drop(store, store->loose);
+    }
+}
+
+void calls_drop(struct bound_store *store) {
+    drop_loose(store);
+    drop_pushed(store);
 }
 
 void bound_store_check_open(lua_State *L, const struct bound_store *store) {
@@ -29,15 +54,18 @@ void bound_store_check_open(lua_State *L, const struct bound_store *store) {
 
 struct store_call *call_new(lua_State *L, struct bound_store *store, enum store_verb verb) {
     bound_store_check_open(L, store);
-    call_drop(&store->loose);
+    if (task_may_wait(L, store->vm)) { /* no finaliser: nobody is in the middle of making one */
+        drop_loose(store);
+    }
     struct store_call *call = store_call_new(store->store, verb);
-    store->loose = call;
     struct waiting *w = arena_alloc(&call->arena, sizeof *w);
     if (!w) {
+        store_call_free(call);
         luaL_error(L, "not enough memory");
     }
-    *w = (struct waiting){.store = store};
+    *w = (struct waiting){.store = store, .below = store->loose};
     call->owner = w;
+    store->loose = call;
     return call;
 }
 
@@ -99,7 +127,7 @@ bool call_begin(lua_State *L, struct bound_store *store, struct store_call *call
     bound_store_check_open(L, store); /* a finaliser may have closed it since the call was made */
     guard_call(L, store, call);
     struct waiting *w = call->owner;
-    store->loose = NULL;
+    take_loose(store, call);
     store_call_start(call, call_done, w);
     w->task = task;
     return !call->finished;
@@ -229,10 +257,10 @@ static int push_results(lua_State *L, struct store_call *call) {
 static int call_results(lua_State *L, void *arg) {
     struct store_call *call = arg;
     struct bound_store *store = ((struct waiting *)call->owner)->store;
-    call_drop(&store->pushed);
+    drop_pushed(store);
     store->pushed = call;
     int results = push_results(L, call);
-    call_drop(&store->pushed);
+    drop_pushed(store);
     return results;
 }
 

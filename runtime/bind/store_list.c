@@ -210,7 +210,7 @@ int store_containers(lua_State *L) {
 
 /* store:queues{prefix =, metadata =, page =} */
 int store_queues(lua_State *L) {
-    struct vm *vm = task_enter(L, "store:queues");
+    struct vm *vm = task_enter_wait(L, "store:queues");
     return push_cursor(L, vm, bound_store_check(L, 1), NULL, VERB_QUEUE_LIST, LIST_OPTIONS);
 }
 

@@ -303,7 +303,8 @@ static int l_socket_fill(lua_State *L) {
 
 static int push_taken(lua_State *L, struct stream *s, size_t n, size_t drop) {
     lua_pushlstring(L, stream_data(s), n - drop);
-    stream_take(s, n);
+    size_t left = stream_available(s); /* a finaliser of the script may have closed it meanwhile */
+    stream_take(s, n < left ? n : left);
     return 1;
 }
 
