@@ -82,10 +82,9 @@ describe("io.read", function()
         io.open(ticked, "w"):close()
       end)
       print(io.read())
-    ]], [[
-      cc -shared -fPIC -o "$DIR/interrupted.so" spec/support/interrupted.c || exit
+    ]], sh.preload "interrupted.c" .. [[
       mkfifo "$DIR/in"
-      env ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 LD_PRELOAD="$DIR/interrupted.so" $SYNOD run "$DIR/x.lua" "$DIR/ticked" <"$DIR/in" &
+      preloaded $SYNOD run "$DIR/x.lua" "$DIR/ticked" <"$DIR/in" &
       exec 3>"$DIR/in"
       while ! [ -e "$DIR/ticked" ]; do sleep 0.01; done
       echo late >&3

@@ -109,9 +109,8 @@ describe("printing", function()
         io.open(ticked, "w"):close()
       end)
       print(("x"):rep(300000))
-    ]], [[
-      cc -shared -fPIC -o "$DIR/interrupted.so" spec/support/interrupted.c || exit
-      env ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 LD_PRELOAD="$DIR/interrupted.so" $SYNOD run "$DIR/x.lua" "$DIR/ticked" | {
+    ]], sh.preload "interrupted.c" .. [[
+      preloaded $SYNOD run "$DIR/x.lua" "$DIR/ticked" | {
         while ! [ -e "$DIR/ticked" ]; do sleep 0.01; done
         wc -c
       }

@@ -187,9 +187,8 @@ describe("entities and messages of several writers", function()
   it("go into a file that was made while a signal came", function()
     local folder <close> = sh.folder()
     folder:write("x.lua", [[print(require("synod").store:container "flags":create())]])
-    local said = sh.run([[
-      cc -shared -fPIC -o "$DIR/interrupted.so" spec/support/interrupted.c || exit
-      env ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 LD_PRELOAD="$DIR/interrupted.so" $SYNOD run --store "embedded:$DIR/s.db" "$DIR/x.lua"
+    local said = sh.run(sh.preload "interrupted.c" .. [[
+      preloaded $SYNOD run --store "embedded:$DIR/s.db" "$DIR/x.lua"
     ]], { dir = folder.path })
     assert.equal("true\n", said)
   end)

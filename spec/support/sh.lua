@@ -34,6 +34,18 @@ function sh.run(script, options)
   return output, code
 end
 
+--- Lines of shell: then `preloaded COMMAND ...` runs it with this source of spec/support before its libraries.
+---@param source string
+---@return string
+function sh.preload(source)
+  return ([[
+    cc -shared -fPIC -o "$DIR/preloaded.so" spec/support/%s || exit
+    preloaded() {
+      env ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 LD_PRELOAD="$DIR/preloaded.so" "$@"
+    }
+  ]]):format(source)
+end
+
 ---@class spec.Folder
 ---@field path string
 local folder_type = {}
