@@ -338,6 +338,25 @@ describe("a fair mutex", function()
     end)
   end)
 
+  it("leaves nothing held by one that is cancelled, whenever that is", function()
+    for tenths = 0, 40 do
+      rivals.run({ "a", "b", "c" }, function(a, b, c)
+        local first, second = assert(lock_of(a, FAIR):lock()), lock_of(b, FAIR)
+        local waiting = synod.spawn(second.lock, second)
+        local giving = synod.spawn(function()
+          synod.sleep(2)
+          first:unlock()
+        end)
+        synod.sleep(tenths / 10)
+        waiting:cancel()
+        local held = waiting:join()
+        if held then held:unlock() end
+        giving:join()
+        assert(lock_of(c, FAIR):lock { timeout = 20 }, tenths / 10 .. " s")
+      end, { faults = { b = { { kind = "delay", ordinal = 0, seconds = 0.1 } } } })
+    end
+  end)
+
   it("keeps no place of one that has given up", function()
     rivals.run({ "a", "b", "c" }, function(a, b, c)
       local held = assert(lock_of(a, FAIR):lock())

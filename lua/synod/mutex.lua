@@ -138,6 +138,10 @@ local function take_fairly(self, timeout)
   elseif timeout == 0 then
     return nil, in_line(self, entries[1])
   end
+  local won
+  local _ <close> = setmetatable({}, { __close = function(_, problem)
+    if problem ~= nil and won then won:release() end -- we were cancelled as we left the line
+  end })
   local place <close>, refusal = self.line:join(timeout)
   if not place then return nil, refusal end
   local hint <close> = self.seat:hint()
@@ -145,6 +149,7 @@ local function take_fairly(self, timeout)
   local poll = self.seat:place(timeout and math.max(0, timeout - (core.now() - began)), hint)
   poll.recheck, poll.idle = math.min(poll.recheck, watch.patience / 2), plan.IDLE_S * LOOK_REQUESTS
   local settled, held, why = backoff.poll(function(left) return take_turn(self, place, watch, left) end, poll)
+  won = held
   if settled then return held, why end
   return nil, in_line(self, watch.first)
 end

@@ -33,7 +33,7 @@ return {
   { why = "a controlled stop gives nothing away", file = PARTITION, spec = "spec/partition_process_spec.lua",
     from = [[task.on("stopping", function() self:retire { timeout = self.options.stop_timeout } end)]], to = "" },
   { why = "what the dead have a share in is not fetched", file = SHARES, spec = SPEC, only = "retires runs fetched",
-    from = "or is_late(self, id))", to = ")" },
+    from = "or going and is_late(self, id))", to = ")" },
   { why = "who is late to retire waits for an answer", file = PARTITION, spec = SPEC, only = "ends soon after",
     from = "  self.late = true\n", to = "" },
   { why = "what the dead have run waits as what is new", file = SHARES, spec = SPEC, only = "leaves what is new",
