@@ -27,6 +27,6 @@ return {
     from = "if #entries == 0 then", to = "if true then" },
   { why = "a place is kept by who has given up", file = MUTEX, spec = SPEC,
     from = "local place <close>, refusal", to = "local place, refusal" },
-  { why = "one that is cancelled as it leaves the line keeps the lock", file = MUTEX, spec = SPEC, only = "whenever that is",
-    from = "if problem ~= nil and won then won:release() end", to = "" },
+  { why = "one that is cancelled as it leaves the line keeps the lock", file = MUTEX, spec = SPEC,
+    only = "whenever that is", from = "if problem ~= nil and won then won:release() end", to = "" },
 }
