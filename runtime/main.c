@@ -50,7 +50,7 @@ struct program {
 static void hide_secret(char *arg) {
     static const char *const marks[] = {"AccountKey=", "SharedAccessSignature=", "sig="};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-        if (strstr(arg, marks[i])) {
+        if (strcasestr(arg, marks[i])) {
             char *value = strncmp(arg, "--", 2) == 0 ? strchr(arg, '=') : NULL;
             char *from = value ? value + 1 : arg;
             memset(from, '*', strlen(from));

@@ -8,6 +8,7 @@
 
 local bonds = require "cli.bonds"
 local core = require "synod.core"
+local exec = require "synod.exec"
 
 local supervisor = {}
 
@@ -21,7 +22,6 @@ local SIGTERM, SIGKILL = 15, 9
 local SIGNAL_NAMES = { [1] = "HUP", [2] = "INT", [3] = "QUIT", [4] = "ILL", [6] = "ABRT", [7] = "BUS", [8] = "FPE",
   [9] = "KILL", [11] = "SEGV", [13] = "PIPE", [14] = "ALRM", [15] = "TERM" }
 local COLORS = { 36, 33, 32, 35, 34, 96, 93, 92, 95, 94 }
-local SECRET_MARKS = { "AccountKey=", "SharedAccessSignature=", "sig=" }
 local EXIT_FAILED = 1
 
 ---@class cli.Supervisor
@@ -45,13 +45,6 @@ end
 
 -- ---- what an instance is told ----
 
-local function is_secret(url)
-  for _, mark in ipairs(SECRET_MARKS) do
-    if url:find(mark, 1, true) then return true end
-  end
-  return false
-end
-
 --- The variables that are the same for all, and the descriptors that go with them.
 local function shared_settings(options)
   local vars, passed = {
@@ -62,7 +55,7 @@ local function shared_settings(options)
     SYNOD_SUPERVISED = "1", -- its name stands before each line, and need not stand in it
   }, {}
   if options.memory_limit then vars.SYNOD_MEMORY_LIMIT = ("%dK"):format((options.memory_limit + 1023) // 1024) end
-  if options.store and is_secret(options.store) then
+  if options.store and exec.is_secret(options.store) then
     local fd = core.process_secret(options.store)
     vars.SYNOD_STORE, vars.SYNOD_STORE_FD, passed[1] = false, tostring(fd), fd
   end
@@ -100,7 +93,7 @@ local function colors_on(fd)
 end
 
 local function prefix_of(member, mark, colored)
-  local text = ("%-" .. member.width .. "s %s "):format(member.id, mark)
+  local text = ("%s%s %s "):format(member.id, (" "):rep(member.width - #member.id), mark)
   return colored and ("\27[%dm%s\27[0m"):format(member.color, text) or text
 end
 

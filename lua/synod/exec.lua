@@ -14,7 +14,7 @@ local DRAIN_ROUNDS = 10     -- how long a pipe that outlives the command (a daem
 local DRAIN_ROUND_S = 0.1   -- in all a second
 local SIGTERM, SIGKILL = 15, 9
 
-local SECRET_MARKS = { "AccountKey=", "SharedAccessSignature=", "sig=" }
+local SECRET_MARKS = { "accountkey=", "sharedaccesssignature=", "sig=" } -- in whatever case: stores take them so
 -- What is between the supervisor and us. Nobody else gets these descriptors: to a command that is a synod itself, the
 -- numbers would mean files of its own, its store's among them, which it would write over.
 local OURS = { SYNOD_STORE_FD = true, SYNOD_USAGE_FD = true, SYNOD_SUPERVISED = true, SYNOD_HUB_FD = true,
@@ -35,16 +35,21 @@ function exec.share_credentials(store)
   shared = { SYNOD_STORE = store }
 end
 
+--- Whether the address of a store holds a secret.
+local function is_secret(url)
+  for _, mark in ipairs(SECRET_MARKS) do
+    if url:lower():find(mark, 1, true) then return true end
+  end
+  return false
+end
+exec.is_secret = is_secret
+
 --- What a command must not see: what is between the supervisor and us, and credentials that are not shared.
 local function is_hidden(name, value)
   if OURS[name] then return true end
   if shared then return false end
   if name:find("^AZURE_") or PRIVATE[name] then return true end
-  if name ~= "SYNOD_STORE" then return false end
-  for _, mark in ipairs(SECRET_MARKS) do
-    if value:find(mark, 1, true) then return true end
-  end
-  return false
+  return name == "SYNOD_STORE" and is_secret(value)
 end
 
 --- The environment of a command, as a list of NAME=value.

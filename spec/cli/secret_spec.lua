@@ -44,6 +44,15 @@ describe("a connection string", function()
     assert_no_key(run { "run", "-n", "2", "--store", URL, "script.lua" })
   end)
 
+  it("is as secret however its words are spelled", function()
+    local lower = URL:gsub("AccountKey", "accountkey")
+    assert_no_key(run { "run", "--store", lower, "script.lua" })
+    assert_no_key(run { "run", "-n", "2", "--store", lower, "script.lua" })
+    local r = run({ "script.lua" }, { SYNOD_STORE = lower })
+    assert.equal(0, r.code, r.err)
+    assert.is_nil(r.out:match("a command sees(.*)$"):find(KEY, 1, true), r.out)
+  end)
+
   it("is not among what a script's arguments show either", function()
     local r = program.run({ "script.lua", "x", URL }, {
       files = { ["script.lua"] = "print(arg[2]) print(io.open('/proc/self/cmdline'):read('a'))" },

@@ -39,6 +39,13 @@ describe("synod run -n", function()
     }, lines_of(r.out))
   end)
 
+  it("takes a script of any name", function()
+    local name = ("x"):rep(120)
+    local r = program.run({ "run", "-n", "11", name .. ".lua" }, { files = { [name .. ".lua"] = "print 'here'" } })
+    assert.equal(0, r.code, r.err)
+    assert.truthy(r.out:find(name .. "_IN_3  | here\n", 1, true), r.out)
+  end)
+
   it("refuses a script that only one could read", function()
     local out, code = require("spec.support.sh").run([[echo "error()" | $SYNOD run -n 2 /dev/stdin]])
     assert.equal(2, code)
