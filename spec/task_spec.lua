@@ -186,6 +186,22 @@ describe("an error that nobody joins", function()
     assert.equal(5, reached)
   end)
 
+  it("comes after the main function's own where that was first", function()
+    local ok, err = pcall(run, function()
+      local list = {}
+      local _ <close> = closing(function() list.closed = true end)
+      list[1] = synod.spawn(function()
+        while not list.closed do synod.sleep(0.1) end
+        error("of the other's making", 0)
+      end)
+      synod.sleep(1)
+      local _ <close> = closing(function() pcall(synod.sleep, 1) end)
+      error("the cause", 0)
+    end)
+    assert.is_false(ok)
+    assert.equal("the cause", err)
+  end)
+
   it("is no failure of the run once it was joined, late as that may be", function()
     run(function()
       local t = synod.spawn(function() error("joined", 0) end)

@@ -52,7 +52,9 @@ end
 local function own_frames(traceback)
   local frames = {}
   for line in (traceback or ""):gmatch("[^\n]+") do
-    if line:find("^while cleaning up after: ") then frames[#frames + 1] = "  " .. line end
+    if line:find "^while cleaning up after: " or line:find "^and then, in another task: " then
+      frames[#frames + 1] = "  " .. line
+    end
     local frame = line:match("^%s+(.+)$")
     if frame and not is_noise(frame) then
       frames[#frames + 1] = "  at " .. frame:gsub("in local 'chunk'$", "in the script's main part")

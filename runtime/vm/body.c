@@ -46,6 +46,9 @@ static int note_traceback(lua_State *L) {
         lua_concat(L, 3);
     } else {
         lua_pop(L, 1);
+        lua_pushvalue(L, 1);
+        task_note_fault(vm->running, L);
+        lua_pop(L, 1);
     }
     lua_rawsetp(L, 2, vm->running);
     lua_settop(L, 1);

@@ -236,6 +236,7 @@ static void reset(struct vm *vm, struct world *w) {
     vm->orphans = NULL;
     vm->look_for_orphans = vm->has_fatal = vm->stuck = vm->exiting = vm->cut = false;
     vm->next_id = 0;
+    vm->faults = 0;
     vm->runs++;
     vm->errands = 0;
     vm->polled = 0;
@@ -266,14 +267,28 @@ static int exit_code_of(lua_State *L, int error) {
     return code;
 }
 
+static void push_trace(lua_State *L, struct task *failed) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_KEYS.tracebacks);
+    lua_rawgetp(L, -1, failed);
+    lua_remove(L, -2);
+}
+
+static void add_trace(lua_State *L, struct task *failed) {
+    lua_pushliteral(L, "\nand then, in another task: ");
+    push_trace(L, failed);
+    if (lua_isstring(L, -3) && lua_isstring(L, -1)) {
+        lua_concat(L, 3);
+    } else {
+        lua_pop(L, 2);
+    }
+}
+
 static int push_failure(lua_State *L, struct vm *vm, struct task *failed, struct vm_end *end) {
     end->failed = true;
     int top = lua_gettop(L);
     if (failed) {
         task_push_results(L, failed);
-        lua_rawgetp(L, LUA_REGISTRYINDEX, &VM_KEYS.tracebacks);
-        lua_rawgetp(L, -1, failed);
-        lua_remove(L, -2);
+        push_trace(L, failed);
     } else {
         struct error e;
         error_set(&e, ERR_STUCK, NULL);
@@ -293,6 +308,12 @@ static int push_end(lua_State *L, struct vm *vm, struct task *main, struct vm_en
     bool main_failed = task_failed(main) && !main->joined;
     if (vm->stuck && !vm->signal) {
         return push_failure(L, vm, NULL, end);
+    }
+    if (fatal && main_failed) { /* the later one may be of the other's making */
+        bool main_first = main->fault < fatal->fault;
+        int n = push_failure(L, vm, main_first ? main : fatal, end);
+        add_trace(L, main_first ? fatal : main);
+        return n;
     }
     if (fatal || main_failed || vm->orphans) {
         return push_failure(L, vm, fatal ? fatal : main_failed ? main : vm->orphans, end);

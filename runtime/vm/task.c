@@ -132,10 +132,16 @@ static bool is_error(lua_State *L, enum err expected) {
     return yes;
 }
 
-/* It ended as it was told to: nobody needs to see that. */
-static bool obeyed(struct task *t) {
-    return (t->was_cancelled && is_error(t->co, ERR_CANCELLED)) ||
-           (t->was_stopped && is_error(t->co, scope_error(t->scope)->code));
+/* It ends as it was told to: nobody needs to see that. */
+static bool obeys(struct task *t, lua_State *L) {
+    return (t->was_cancelled && is_error(L, ERR_CANCELLED)) ||
+           (t->was_stopped && is_error(L, scope_error(t->scope)->code));
+}
+
+void task_note_fault(struct task *t, lua_State *L) {
+    if (!t->fault && !obeys(t, L)) {
+        t->fault = ++t->vm->faults;
+    }
 }
 
 static void task_end(struct task *t, int status, int nresults) {
@@ -151,7 +157,8 @@ static void task_end(struct task *t, int status, int nresults) {
         t->results = 1;
     }
     if (t->failed) {
-        t->joined = t->joiners.first || obeyed(t);
+        task_note_fault(t, t->co);
+        t->joined = t->joiners.first || !t->fault;
         if (!t->joined) {
             t->next = vm->orphans;
             vm->orphans = t;

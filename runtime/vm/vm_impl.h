@@ -40,6 +40,7 @@ struct task {
     task_cancel_f cancel;
     struct waitlist joiners;
     uint32_t id;
+    uint32_t fault;   /* which of the run's errors it began to fail with; 0: it obeys */
     int anchor;       /* reference that keeps it from being collected until it ends */
     int results;      /* how many values it left on `co` */
     unsigned cancels; /* still to be raised */
@@ -78,6 +79,7 @@ struct vm {
     unsigned tasks, holding;      /* not ended; of these, not detached */
     unsigned errands;             /* see vm_errand_begin */
     uint32_t next_id;
+    uint32_t faults;
     unsigned runs; /* begun */
     bool parking;  /* the yield under way is a wait */
     bool look_for_orphans;
@@ -127,6 +129,8 @@ int vm_resume(struct vm *vm, lua_State *co, lua_State *from, int nargs, int *nre
 /* Closes what a coroutine left open, which runs Lua too. LUA_OK, or the error is on its stack. */
 int vm_close(struct vm *vm, lua_State *co);
 void task_run_ready(struct vm *vm);
+/* It fails with the error on top of the stack, unless it was told to. */
+void task_note_fault(struct task *t, lua_State *L);
 void task_enqueue(struct task *t);
 int task_body(
     lua_State *L); /* what a task's coroutine runs: the task, its function, the arguments */

@@ -216,6 +216,26 @@ describe("a script that fails", function()
     assert_fails(r, 1, "script.lua:2: alone")
   end)
 
+  it("fails in its main part first, and then in a task", function()
+    local r = run_script([[local synod = require "synod"
+      synod.spawn(function() synod.sleep(0.05) error "the second" end)
+      local x <close> = setmetatable({}, { __close = function() pcall(synod.sleep, 5) end })
+      error "the first"
+    ]])
+    assert_fails(r, 1, "synod: script.lua:4: the first\n")
+    assert_fails(r, 1, "\n  and then, in another task: script.lua:2: the second\n")
+  end)
+
+  it("fails in its main part, and is stopped by a failed task while it cleans up", function()
+    local r = run_script([[local synod = require "synod"
+      synod.spawn(function() synod.sleep(0.05) error "the second" end)
+      local x <close> = setmetatable({}, { __close = function() synod.sleep(5) end })
+      error "the first"
+    ]])
+    assert_fails(r, 1, "while cleaning up after: script.lua:4: the first\n")
+    assert_fails(r, 1, "and then, in another task: script.lua:2: the second\n")
+  end)
+
   it("takes more memory than it may", function()
     local r = run_script("local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(100) .. i end",
       { "run", "--memory-limit", "16M", "script.lua" })
