@@ -298,6 +298,29 @@ describe("while another process holds the lock", function()
 end)
 
 describe("a process that is stopped", function()
+  it("while it waits for the lock of another program writes nothing when its deadline has passed meanwhile", function()
+    local folder <close> = place {
+      ["put.lua"] = [[
+        local put = synod.spawn(function() return c:blob("late"):put("x", { timeout = 1.5, retries = 0 }) end)
+        synod.yield()
+        io.open("sent", "w"):close()
+        local ok, err = put:join()
+        print(ok, err.code)]],
+    }
+    assert(with_store(folder, function(store) return store:container("flags"):create() end))
+    local output = folder.run [[
+      mkfifo in; sqlite3 s.db <in & holder=$!
+      exec 8>in; printf 'BEGIN IMMEDIATE;\n.shell touch held\n' >&8
+      until [ -e held ]; do sleep 0.01; done
+      $RUN put.lua >out 2>&1 & writer=$!
+      until [ -e sent ]; do sleep 0.01; done
+      sleep 0.3; kill -STOP $writer
+      printf 'COMMIT;\n.quit\n' >&8; wait $holder
+      sleep 1.5; kill -CONT $writer; wait $writer; cat out]]
+    assert.equal("nil\tTimeout\n", output)
+    with_store(folder, function(store) assert.is_nil(store:container("flags"):blob("late"):head()) end)
+  end)
+
   --- SQLite's own shell on the store, stopped in the middle of a transaction.
   local function stopped(folder, begin)
     folder:write("stop.sql", begin .. "\nSELECT count(*) FROM rows;\n.shell touch stopped; kill -STOP $PPID\n")

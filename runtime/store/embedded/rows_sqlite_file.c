@@ -88,14 +88,19 @@ static int64_t boot_now(void) {
     return t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
+static bool may_wait(const struct sqlite *s) {
+    return s->wait_until != 0 && boot_now() < s->wait_until;
+}
+
+/* A process that was stopped in its nap must not find the lock free when it is too late. */
 static int on_busy(void *arg, int count) {
     struct sqlite *s = arg;
     (void)count;
-    if (s->wait_until == 0 || boot_now() >= s->wait_until) {
+    if (!may_wait(s)) {
         return 0;
     }
     nanosleep(&(struct timespec){.tv_nsec = BUSY_NAP_NS}, NULL);
-    return 1;
+    return may_wait(s);
 }
 
 static int on_commit_logged(void *arg, sqlite3 *db, const char *name, int pages) {
