@@ -67,7 +67,7 @@ local count, sum = { done = 0, declined = 0, ["cut off"] = 0, ["rolled back"] = 
 for i = 1, transfers do
   local from, to = table.unpack(math.random(2) == 1 and { "alice", "bob" } or { "bob", "alice" })
   local outcome = locked(function(held)
-    local slow = i % 10 == me.ordinal % 10 + 1
+    local slow = i % 10 == (me.ordinal or 0) % 10 + 1
     local result, late = synod.timeout(LIMIT_S, transfer, held, from, to, math.random(300), slow)
     if late then roll_back(held) end
     return result or "rolled back"

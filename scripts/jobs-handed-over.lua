@@ -13,6 +13,10 @@ local partition = require "synod.partition"
 
 local seconds = tonumber((...)) or 20
 local me = synod.instance
+if not me.count then
+  io.stderr:write "jobs-handed-over: it takes several instances: synod run -n 3 jobs-handed-over.lua\n"
+  os.exit(2)
+end
 local steps = synod.store:container "steps"
 assert(steps:create())
 

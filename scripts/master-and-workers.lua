@@ -13,6 +13,7 @@ local pieces = math.tointeger(tonumber((...))) or 20
 local SIZE = 10000
 local primes = scatter.new { name = "primes", concurrency = 1, reissue = 20, poll_min = 0.05 }
 local me = synod.instance
+assert(synod.store:container "scatter":create { timeout = 60 }) -- workers would wait for a store that is not there
 
 local function is_prime(n)
   for d = 2, math.floor(math.sqrt(n)) do
@@ -33,7 +34,7 @@ end
 local working = synod.spawn(primes.work, primes, work)
 local over = synod.store:container "scatter":blob(("primes/over-%s"):format(me.deployment or "now"))
 
-if me.ordinal == 0 then
+if (me.ordinal or 0) == 0 then
   local list = {}
   for i = 1, pieces do list[i] = { from = (i - 1) * SIZE + 1, to = i * SIZE } end
   local results = assert(primes:map(list, {

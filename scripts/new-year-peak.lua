@@ -46,7 +46,7 @@ local function look()
 end
 
 local consuming = synod.spawn(orders.consume, orders, handle)
-if me.ordinal == 0 then push_all() end
+if (me.ordinal or 0) == 0 then push_all() end
 local done = assert(require("synod.backoff").poll(look, { timeout = 120, min = 0.2, max = 2 }))
 orders:drain {}
 assert(consuming:join())

@@ -11,6 +11,7 @@ local cron = require "synod.cron"
 
 local seconds, every = tonumber((...)), tonumber((select(2, ...)))
 local me = synod.instance
+assert(synod.store:container "cron":create { timeout = 60 }) -- run() would wait for a store that is not there
 
 local jobs = cron.new { zone = "Europe/Berlin", once = "at-least", catch_up = "last", ttl = 15 }
 

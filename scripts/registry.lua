@@ -1,7 +1,8 @@
 -- registry: who is up, and where it can be reached.
 --
 --   synod run -n 3 registry.lua [SECONDS]          each joins, answers at its address, and shows who else is there (5)
---   synod run --instance auto registry.lua         on each machine of a fleet
+--   synod run --store azure --instance auto registry.lua SECONDS HOST      on each machine of a fleet; HOST: its own
+--                                                  name or address, as the others can reach it (127.0.0.1)
 --
 -- Each instance listens at a port of its own and tells the others by its entry; each greets every newcomer. An instance
 -- that dies without leaving disappears after its time to live, judged by its entry not changing. Exit codes: 0; 5 this
@@ -10,10 +11,10 @@
 local synod = require "synod"
 local membership = require "synod.membership"
 
-local seconds = tonumber((...)) or 5
+local seconds, host = tonumber((...)) or 5, select(2, ...) or "127.0.0.1"
 local me = synod.instance
 
-local listener <close> = assert(synod.listen("127.0.0.1:0", function(conn)
+local listener <close> = assert(synod.listen(host .. ":0", function(conn)
   local who = conn:read "line"
   if who then print(who .. " says hello") end
 end))

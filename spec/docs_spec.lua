@@ -1,4 +1,5 @@
--- The scripts in README.md and the guide run as they stand, and do what the text around them says.
+-- The scripts in README.md and the guide run as they stand, and do what the text around them says. The reference names
+-- every option and module there is, and none that is not; its examples want for nothing.
 
 local program = require "spec.support.program"
 local sh = require "spec.support.sh"
@@ -75,10 +76,89 @@ describe("docs/guide.md", function()
     assert.same({ "4", 0 }, { output, code })
   end)
 
-  it("ends on the virtual clock", function()
-    local synod = require "synod"
+  it("ends on the virtual clock, as it says", function()
+    local folder <close> = sh.folder()
+    folder:write("hour.lua", block(GUIDE, 'clock = "virtual"'))
+    local file <close> = assert(io.open(GUIDE))
+    local command = assert(file:read("a"):match("\n    (LUA_PATH=[^\n]+ lua5.4) hour%.lua\n"))
     local started = os.time()
-    assert(load(block(GUIDE, 'clock = "virtual"'), "=guide", "t", setmetatable({ synod = synod }, { __index = _G })))()
+    local said, code = sh.run(command .. " $DIR/hour.lua", { dir = folder.path })
+    assert.same({ "", 0 }, { said, code })
     assert.is_true(os.time() - started < 60)
   end)
+end)
+
+local function text_of(path)
+  local file <close> = assert(io.open(path))
+  return (file:read "a")
+end
+
+local function lines_of(command)
+  local pipe <close> = assert(io.popen(command))
+  local list = {}
+  for line in pipe:lines() do list[#list + 1] = line end
+  return list
+end
+
+describe("docs/reference/", function()
+  local REFERENCE = "docs/reference/"
+  local PAGES = { -- where a command's options stand; those that several commands take stand in command-line.md
+    run = {}, explain = { "explain" }, lock = { "shell" }, lead = { "shell" }, wait = { "shell" }, status = { "shell" },
+    store = { "store", "queues", "leases", "tables" }, help = {}, version = {},
+  }
+  local SHARED = "--store --instance --instances --deployment --hints --pass-credentials --log-format --log-level "
+
+  it("names every page in its list", function()
+    local list = text_of(REFERENCE .. "README.md")
+    for _, path in ipairs(lines_of("ls " .. REFERENCE)) do
+      assert.is_truthy(path == "README.md" or list:find("](" .. path .. ")", 1, true), path .. " is not in the list")
+    end
+  end)
+
+  it("names every command and its options", function()
+    local all = text_of(REFERENCE .. "command-line.md")
+    local help = program.run({ "help" }).out:match "commands:\n(.-)\n\n"
+    for command in ("\n" .. help):gmatch "\n  (%l+) +%l" do
+      assert.is_table(PAGES[command], command .. " is a command without pages")
+      assert.is_truthy(all:find("%f[%w]" .. command .. "%f[%W]"), command .. " is not in command-line.md")
+      local text = command == "run" and all or ""
+      for _, page in ipairs(PAGES[command]) do text = text .. text_of(REFERENCE .. page .. ".md") end
+      for line in program.run({ "help", command }).out:gmatch "[^\n]+" do
+        for option in (line:match "^  (%-[^ ]*,? ?%-*[%w-]*)" or ""):gmatch "%-+[%w-]+" do
+          local found = SHARED:find(option .. " ", 1, true) and all or text
+          assert.is_truthy(found:find("%f[^%s`|[(]" .. option:gsub("%-", "%%-") .. "%f[^%w-]"),
+            ("%s of synod %s is in no page"):format(option, command))
+        end
+      end
+    end
+  end)
+
+  it("names every module, and none that is not", function()
+    local all = {}
+    for _, path in ipairs(lines_of "ls docs/*.md docs/reference/*.md README.md") do all[#all + 1] = text_of(path) end
+    all = table.concat(all)
+    for _, path in ipairs(lines_of "cd lua && find synod -name '*.lua'") do
+      local name = path:gsub("%.lua$", ""):gsub("/init$", ""):gsub("/", ".")
+      assert.is_truthy(all:find(name, 1, true), name .. " is in no page")
+    end
+    for name in all:gmatch 'require%(? ?"(synod[%w_.]*)"' do require(name) end
+  end)
+
+  for _, page in ipairs(lines_of("grep -l '^```lua' " .. REFERENCE .. "*.md")) do
+    it(page:match "[^/]+$" .. " has an example in which nothing is missing", function()
+      for script in text_of(page):gmatch "```lua\n(.-)```" do
+        local path = os.tmpname()
+        local file <close> = assert(io.open(path, "w"))
+        file:write(script)
+        file:close()
+        local listing = lines_of("luac5.4 -p -l -l " .. path .. " 2>&1")
+        os.remove(path)
+        assert.is_nil(listing[1]:find("^luac"), listing[1])
+        for _, line in ipairs(listing) do
+          local name = line:match '; _ENV "([%w_]+)"'
+          assert.is_truthy(name == nil or _G[name] ~= nil, page .. ": " .. tostring(name) .. " is made nowhere")
+        end
+      end
+    end)
+  end
 end)

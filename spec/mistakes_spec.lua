@@ -67,6 +67,7 @@ local CASES = {
   { "unknown option \"timeuot\"", function(w) w.conn:read("line", { timeuot = 1, timeout = 0.01 }) end },
   { "option 'timeout' must be a number of seconds", function(w) w.conn:read("line", { timeout = "1" }) end },
   { "bad argument #2 to 'write' (string expected, got table)", function(w) w.conn:write("x", {}) end },
+  { "a run is on already: spawn a task, or give this file to lua5.4", function() synod.main(print) end },
   { "unknown option \"tiemout\"", function(w) require("synod.queue").move(w.from, w.to, { tiemout = 1 }) end },
 }
 

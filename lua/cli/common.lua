@@ -6,7 +6,7 @@ local common = {}
 common.store = {
   {
     name = "store", value = "URL", env = "SYNOD_STORE",
-    meaning = "embedded:PATH, memory:, azure, or a connection string",
+    meaning = "embedded:PATH, memory:, azure, https://ACCOUNT.blob.core.windows.net, or a connection string",
     default = "embedded: a file of this user's",
   },
 }

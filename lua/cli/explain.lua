@@ -14,7 +14,8 @@ local explain = {
   options = common.join(common.instance, {
     { name = "json", meaning = "one object for each policy, a line each" },
   }),
-  notes = "The script is run for an hour of a virtual clock, as the only instance, over an empty store. Commands, "
+  notes = "The script is run for an hour of a virtual clock, as the only instance (or as --instance and --instances "
+    .. "say), over an empty store in memory. Commands, "
     .. "requests, connections and files to be written are refused meanwhile; nothing is printed but what is found.",
 }
 

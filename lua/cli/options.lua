@@ -20,6 +20,7 @@ local options = {}
 ---@field env? string         the environment variable that is read when the option is absent
 ---@field meaning string
 ---@field default? string
+---@field of? string[]        the actions of the command that take it, where not all do
 ---@field many? boolean       may be given several times: the field is a list
 ---@field hidden? boolean     for the program itself, not shown
 

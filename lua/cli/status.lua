@@ -22,7 +22,7 @@ local WRITTEN = { "holder", "host", "pid", "since", "purpose", "fence", "next" }
 
 local status = {
   summary = "say who holds a lock or leads, since when, and why this instance does not",
-  usage = { "NAME [--json]" },
+  usage = { "NAME [--json] [--timeout S]" },
   options = common.join({
     { name = "json", meaning = "one JSON object a line" },
     { name = "timeout", value = "S", kind = "seconds", meaning = "for each request", default = "10" },
@@ -37,7 +37,7 @@ local status = {
 ---@field name string          "mutex/backup"
 ---@field state string         "held", "expired", "released", "breaking", ...
 ---@field held boolean
----@field kind "lease"|"record"
+---@field kind? "lease"|"record"  what is there; of a lease that is over nothing tells it any more
 ---@field seen string          when this was so, by our clock
 ---@field written string       when the blob was last written, by the store's clock
 ---@field renewed? string      of a record: when it was last renewed
@@ -93,7 +93,8 @@ local function look(name, parsed)
   if held == nil then return nil end
   local written = utc(mark.modified)
   local found = {
-    name = name, held = held, state = word_of(held, mark, state), kind = ttl and "record" or "lease", ttl = ttl,
+    name = name, held = held, state = word_of(held, mark, state), ttl = ttl,
+    kind = ttl and "record" or held and "lease" or nil,
     renewed = ttl and written, written = written, seen = utc(core.time()),
   }
   for _, field in ipairs(WRITTEN) do
@@ -133,7 +134,7 @@ local function as_text(found)
   row("purpose", found.purpose)
   row("fence", found.fence)
   row("handed to", found.next)
-  if found.held or found.ttl then row("kind", kind_text(found)) end
+  if found.kind then row("kind", kind_text(found)) end
   row("last renewal", found.renewed)
   row(found.held and "seen held" or "seen free", found.seen)
   if not found.held then row("last written", found.written) end
@@ -148,8 +149,8 @@ function status.run(parsed)
   if parsed.args[2] then
     return options.refuse(("status: unexpected argument '%s'"):format(parsed.args[2]), "status")
   end
-  local fault = core.name_fault("blob", "mutex/" .. name)
-  if fault then return options.refuse(("the name '%s' %s"):format(name, fault), "status") end
+  local fault = command.label("NAME", name)
+  if fault then return options.refuse(fault, "status") end
   local _, problem = command.become(parsed, "status")
   if problem then return options.refuse(problem, "status") end
   local names, any, held = {}, false, false

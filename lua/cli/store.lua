@@ -10,43 +10,53 @@ local PAGE_BLOB_MAX = 8 << 40 -- bytes, the service's limit
 local PIECE = 1 << 20       -- bytes of a file read at once
 local GARBAGE_PERCENT = 110 -- collect when the heap has grown so far: pieces of files are large garbage
 
+--- An option of these actions alone.
+local function of(actions, row)
+  row.of, row.meaning = actions, table.concat(actions, ", ") .. ": " .. row.meaning
+  return row
+end
+
 local store = {
   summary = "look at a store and mend it by hand",
   usage = {
     "ls [CONTAINER[/PREFIX]] [--json]",
     "get CONTAINER/BLOB [-o FILE]",
-    "put CONTAINER/BLOB [FILE]           without FILE, or with -: standard input",
-    "rm CONTAINER[/BLOB]...              BLOB* is every blob whose name begins so",
+    "put CONTAINER/BLOB [FILE]      without FILE, or with -: standard input",
+    "rm CONTAINER[/BLOB]...         BLOB* is every blob whose name begins so",
     "head CONTAINER[/BLOB] [--json]",
     "lease show|break|release CONTAINER[/BLOB] [--json]",
-    "queue peek|clear|requeue NAME       requeue: from NAME-poison back to NAME",
+    "queue peek|clear|requeue NAME  requeue: from NAME-poison back to NAME",
     "table ls [TABLE[/PARTITION]] [--filter FILTER] [--json]",
   },
   options = common.join(common.store, {
-    { name = "json", meaning = "all but get: what is told, as one JSON object a line" },
-    { name = "filter", value = "FILTER", meaning = "table ls: only what it takes, such as \"age ge 18\"" },
     {
-      name = "output", short = "o", value = "FILE",
-      meaning = "get: write the content there", default = "standard output",
+      name = "json", of = { "ls", "put", "rm", "head", "lease", "queue", "table" },
+      meaning = "all but get: what is told, as one JSON object a line",
     },
-    { name = "type", value = "TYPE", choices = TYPES, meaning = "put: block, page or append", default = "block" },
-    { name = "size", value = "BYTES", kind = "bytes", meaning = "put: of a page blob, a multiple of 512" },
-    { name = "content-type", value = "TYPE", meaning = "put: the content's media type" },
-    { name = "metadata", value = "NAME=VALUE", many = true, meaning = "put: may be given several times" },
-    {
-      name = "if-none-match", value = "ETAG",
-      meaning = "put: only if it has another ETag; *: only if it does not exist",
-    },
-    { name = "create", meaning = "put: make the container when it is not there" },
-    { name = "if-match", value = "ETAG", meaning = "put, rm: only if it has this ETag" },
-    { name = "id", value = "ID", meaning = "lease release: the lease's id" },
-    { name = "period", value = "SECONDS", kind = "seconds", meaning = "lease break: at most so long, 0 to 60" },
-    { name = "yes", short = "y", meaning = "rm, queue clear: do not ask" },
-    {
-      name = "number", value = "N", kind = "count",
-      meaning = "queue peek: messages to look at, up to 32", default = "32",
-    },
-    { name = "base64", meaning = "queue peek: the bodies are base64" },
+    of({ "table ls" }, { name = "filter", value = "FILTER", meaning = "only what it takes, such as \"age ge 18\"" }),
+    of({ "get" }, {
+      name = "output", short = "o", value = "FILE", meaning = "write the content there", default = "standard output",
+    }),
+    of({ "put" }, {
+      name = "type", value = "TYPE", choices = TYPES, meaning = "block, page or append", default = "block",
+    }),
+    of({ "put" }, { name = "size", value = "BYTES", kind = "bytes", meaning = "of a page blob, a multiple of 512" }),
+    of({ "put" }, { name = "content-type", value = "TYPE", meaning = "the content's media type" }),
+    of({ "put" }, { name = "metadata", value = "NAME=VALUE", many = true, meaning = "may be given several times" }),
+    of({ "put" }, {
+      name = "if-none-match", value = "ETAG", meaning = "only if it has another ETag; *: only if it does not exist",
+    }),
+    of({ "put" }, { name = "create", meaning = "make the container when it is not there" }),
+    of({ "put", "rm" }, { name = "if-match", value = "ETAG", meaning = "only if it has this ETag" }),
+    of({ "lease release" }, { name = "id", value = "ID", meaning = "the lease's id" }),
+    of({ "lease break" }, {
+      name = "period", value = "SECONDS", kind = "seconds", meaning = "at most so long, 0 to 60",
+    }),
+    of({ "rm", "queue clear" }, { name = "yes", short = "y", meaning = "do not ask" }),
+    of({ "queue peek" }, {
+      name = "number", value = "N", kind = "count", meaning = "messages to look at, up to 32", default = "32",
+    }),
+    of({ "queue peek" }, { name = "base64", meaning = "the bodies are base64" }),
     { name = "timeout", value = "SECONDS", kind = "seconds", meaning = "for each request", default = "10" },
   }, common.instance, common.log),
   notes = "On a terminal rm asks before it removes more than one blob, and queue clear always. A failure gives exit\n"
@@ -267,6 +277,9 @@ end
 function actions.rm(s, parsed)
   one_target(parsed, 1, math.huge)
   local blobs, containers, count = collect(s, parsed)
+  if parsed.if_match and containers[1] then
+    wrong("--if-match is for blobs: '%s' is a container", containers[1].name)
+  end
   local things = ("%d blob%s"):format(count, count == 1 and "" or "s")
   if #containers > 0 then
     things = ("%d container%s with %s"):format(#containers, #containers == 1 and "" or "s", things)
@@ -351,6 +364,19 @@ local function action_named(word)
   return actions[word]
 end
 
+--- An option that the action would pass over was meant to do something.
+local function check_options(parsed)
+  local word = parsed.args[1]
+  local words = word .. " " .. (parsed.args[2] or "")
+  for _, row in ipairs(store.options) do
+    local fits = not row.of or parsed[row.name:gsub("%-", "_")] == nil
+    for _, action in ipairs(row.of or {}) do fits = fits or action == word or action == words end
+    if not fits then
+      wrong("store %s: --%s is only for store %s", word, row.name, table.concat(row.of, ", "))
+    end
+  end
+end
+
 ---@param parsed table
 ---@return integer exit_code
 function store.run(parsed)
@@ -361,6 +387,7 @@ function store.run(parsed)
   stores.configure(parsed.store)
   local ok, result = pcall(function()
     local action = action_named(parsed.args[1])
+    check_options(parsed)
     return action(stores.default(), parsed)
   end)
   if ok then return result or 0 end

@@ -17,6 +17,7 @@ local lease = require "synod.lease"
 local log = require "synod.log"
 local note = require("synod.plan").note
 local options = require "synod.options"
+local outage = require "synod.outage"
 local runner = require "synod.cron.runner"
 local slots = require "synod.cron.slots"
 local task = require "synod.task"
@@ -113,7 +114,9 @@ function cron.new(given)
   local container = o.store:container(o.container or CONTAINER)
   local ok, refused = pcall(lease.contender, container:blob "ttl", { ttl = o.ttl, instance = o.instance })
   if not ok then options.refuse("cron.new: %s", (options.words_of(refused):gsub("^.-lease%.contender: ", ""))) end
-  return setmetatable({ options = o, container = container, jobs = {}, by_name = {} }, Cron)
+  return setmetatable({
+    options = o, container = container, jobs = {}, by_name = {}, silence = outage.new "cron",
+  }, Cron)
 end
 
 --- Of an instance that runs all slots, and of one that sees them run, when each is over soon.
@@ -211,6 +214,7 @@ end
 local function look_back(self, job)
   while true do
     local list, err = job.slots:list()
+    if list or runner.is_passing(err) then self.silence:note(err) end
     if list then
       resume(self, job, list)
       local last = list[#list]

@@ -45,6 +45,9 @@ local synod = {
 ---@return ...  fn's results; its error is raised
 function synod.main(fn, options, ...)
   if type(fn) ~= "function" then error("synod.main: a function is expected, got " .. type(fn), 2) end
+  if core.task_id() then
+    error("synod.main: a run is on already: spawn a task, or give this file to lua5.4 in place of synod", 2)
+  end
   if options ~= nil and type(options) ~= "table" then
     error("synod.main: a table of options expected, got " .. type(options), 2)
   end

@@ -13,6 +13,7 @@ local core = require "synod.core"
 local json = require "synod.json"
 local log = require "synod.log"
 local options = require "synod.options"
+local outage = require "synod.outage"
 local plan = require "synod.plan"
 local roster = require "synod.membership.roster"
 local task = require "synod.task"
@@ -327,10 +328,11 @@ local function changes_since(known, members)
 end
 
 local function watch(self, fn)
-  local known
+  local known, silence = nil, outage.new "membership"
   while true do
     local members, changes = backoff.poll(function()
-      local members = self.roster:look(self.record)
+      local members, err = self.roster:look(self.record)
+      silence:note(err, { group = self.options.name })
       if not members then return nil end
       local changes, now = changes_since(known, members)
       known = now

@@ -14,6 +14,7 @@ local core = require "synod.core"
 local job = require "synod.partition.job"
 local membership = require "synod.membership"
 local options = require "synod.options"
+local outage = require "synod.outage"
 local plan = require "synod.plan"
 local seat = require "synod.seat"
 local shares = require "synod.partition.shares"
@@ -74,7 +75,7 @@ function partition.new(given)
   local name, container = "partition/" .. o.name .. "/", o.store:container(o.container)
   return setmetatable({
     options = o, name = name, container = container, members = members, every = every, owners = {}, jobs = {},
-    wake = core.event(),
+    wake = core.event(), silence = outage.new "partition",
     shares = shares.new { container = container, prefix = name, me = o.me, members = members, look = every },
   }, Partition)
 end
@@ -237,7 +238,9 @@ end
 local function turn(self, items)
   if self.members:lost() and not self.members:join { info = self.said } then return end
   local view, err = self.shares:look(items)
-  if not view then return refused(self, err) end -- the leases go on by themselves; it is looked at again
+  if not view then refused(self, err) end -- the leases go on by themselves; it is looked at again
+  if not self.refusal then self.silence:note(err, { name = self.options.name }) end
+  if not view then return end
   drop(self, view)
   if self.retiring then
     stop_asking(self)

@@ -8,7 +8,7 @@
 --   for each in t:query { partition = "worker", filter = "load lt 0.8" } do print(each.row, each.state) end
 --
 -- The calls are the core's; this file says what they take and give, and has the types that Lua lacks.
--- docs/reference/store.md explains them.
+-- docs/reference/tables.md explains them.
 
 local core = require "synod.core"
 

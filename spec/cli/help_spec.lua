@@ -28,7 +28,12 @@ describe("synod help", function()
   end)
 
   it("fits into 90 columns", function()
-    for _, args in ipairs { { "help" }, { "help", "run" }, { "help", "version" } } do
+    local all = { { "help" } }
+    for name in program.run({ "help" }).out:match("commands:(\n.-)\n\n"):gmatch("\n  (%l+) +%l") do
+      all[#all + 1] = { "help", name }
+    end
+    assert.equal(10, #all)
+    for _, args in ipairs(all) do
       for line in program.run(args).out:gmatch("[^\n]+") do
         assert.is_true(#line <= 90, line)
       end

@@ -102,6 +102,19 @@ describe("synod status", function()
     assert.is_nil(out:find("x/permits", 1, true), out)
   end)
 
+  it("tells no kind of what nobody holds, which may have been either", function()
+    local out, code = status([[ place("mutex/x", { synod_fence = "77" }) ]], "x --json")
+    assert.equal(1, code, out)
+    assert.matches('"held":false', out, 1, true)
+    assert.is_nil(out:find("kind", 1, true), out)
+  end)
+
+  it("refuses a name that no policy can have", function()
+    local r = program.run { "status", "a b" }
+    assert.equal(2, r.code, r.err)
+    assert.matches("NAME 'a b': letters, digits, '_' and '-' only", r.err, 1, true)
+  end)
+
   it("takes nothing, and makes nothing", function()
     local r = program.run { "status", "x" }
     assert.equal(1, r.code, r.err)

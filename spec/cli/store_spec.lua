@@ -225,6 +225,10 @@ describe("synod store", function()
     { "put flags/a --type page --size 8796093022720", 2, "--size: at most 8796093022208 bytes (8 TiB)" },
     { "table ls People/a/b", 2, "the partition 'a/b' may hold no control character and none of / \\ # ?" },
     { "put flags/a --metadata 'x= y'", 2, "--metadata: the value of 'x' may hold only printable ASCII" },
+    { "ls --filter 'a eq 1'", 2, "store ls: --filter is only for store table ls" },
+    { "get flags/a --json", 2, "store get: --json is only for store ls, put, rm, head, lease, queue, table" },
+    { "rm flags/a --if-none-match '*'", 2, "store rm: --if-none-match is only for store put" },
+    { "queue clear tasks --number 3", 2, "store queue: --number is only for store queue peek" },
     { "rm", 2, "store rm: CONTAINER/BLOB is missing" },
     { "rm flags/", 2, "'flags/' names no blob; the container with all that is in it is 'flags'" },
     { "ls --store nowhere", 2,
@@ -240,6 +244,15 @@ describe("synod store", function()
       assert.equal(case[2], code)
     end)
   end
+
+  it("removes no container under a condition that is a blob's", function()
+    local folder <close> = sh.folder()
+    local output, code = run("$SYNOD store put --create flags/a </dev/null && $SYNOD store rm flags --if-match 0x1; "
+      .. "e=$?; $SYNOD store ls flags --json; exit $e", folder)
+    assert.equal(2, code)
+    assert.matches("--if-match is for blobs: 'flags' is a container", output, 1, true)
+    assert.matches('"name":"a"', output, 1, true)
+  end)
 
   it("says that its output cannot be written, and goes quietly when nobody reads on", function()
     local folder <close> = sh.folder()

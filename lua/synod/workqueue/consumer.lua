@@ -10,6 +10,7 @@ local core = require "synod.core"
 local delivery = require "synod.workqueue.delivery"
 local envelope = require "synod.workqueue.envelope"
 local log = require "synod.log"
+local outage = require "synod.outage"
 local task = require "synod.task"
 local turns = require "synod.workqueue.turns"
 
@@ -23,6 +24,7 @@ local RATE_STEP_S, RATE_STEPS = 5, 12 -- the last minute
 ---@field name string
 ---@field queue synod.Queue
 ---@field poison synod.Queue
+---@field silence? synod.Outage
 ---@field pusher? synod.Pusher  once something was pushed, over a store that tells of no change
 ---@field put_poison fun(self, text: string): synod.Message|nil, synod.Refusal
 
@@ -266,6 +268,7 @@ local function watch(self, lane)
   local ear <close> = bell.listen(o.store, lane.name, hint)
   local function look()
     local found, err = fetch(self, lane)
+    if not self.failure then lane.silence:note(err, { queue = lane.name }) end
     if ear and not err then ear:looked(found == true) end
     return found, err
   end
@@ -285,7 +288,10 @@ local function begin(self, fn)
   self.over, self.empty = core.event(), core.event()
   self.empty:set()
   self.watchers = {}
-  for i, lane in ipairs(self.lanes) do self.watchers[i] = core.spawn(watch, self, lane) end
+  for i, lane in ipairs(self.lanes) do
+    lane.silence = outage.new "work queue"
+    self.watchers[i] = core.spawn(watch, self, lane)
+  end
 end
 
 --- No more messages are got, and no more handlers begin; what a get under way took is shown again. Then the handlers
