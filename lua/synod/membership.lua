@@ -85,9 +85,9 @@ local function describe(self)
   return ("the membership of %s in '%s'"):format(self.id, self.options.name)
 end
 
-local function lose(self, why, by)
+local function lose(self, why)
   local err = core.new_error {
-    code = "MembershipLost", operation = "keep", target = describe(self), message = why, replaced_by = by,
+    code = "MembershipLost", operation = "keep", target = describe(self), message = why,
   }
   self.record, self.err = nil, err
   self.over:set(err)
@@ -110,7 +110,7 @@ local function reread(self, record)
   if err then return end
   if not found then return lose(self, "the others took it for dead, and its row is gone") end
   if found.nonce ~= record.nonce then
-    return lose(self, ("incarnation %d has taken its place"):format(found.incarnation), found.incarnation)
+    return lose(self, ("incarnation %d has taken its place"):format(found.incarnation))
   end
   local is_ours = found.beat > record.beat
   record.beat = found.beat

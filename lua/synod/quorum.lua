@@ -78,18 +78,18 @@ local function check_need(self, call)
   end
 end
 
-local function is_counted(self)
-  local lost = self.members and self.members:lost()
-  return self.members and (not lost or lost.replaced_by)
+local function is_member(self)
+  return self.members and not self.members:lost()
 end
 
 --- This instance is one of those who count, from the first call on that asks about them. One that could not say for a
---- while that it lives, as a process that was stopped, becomes one again; not one whose newer incarnation has come.
+--- while that it lives, as a process that was stopped, becomes one again, and so does one in whose place another process
+--- came that bears its name: that may be the one that was stopped, and is about to end.
 local function join(self)
-  if is_counted(self) then return true end
+  if is_member(self) then return true end
   local place = self.joining:take(1) -- several tasks may ask
   local _ <close> = setmetatable({}, { __close = function() self.joining:give(place) end })
-  if is_counted(self) then return true end
+  if is_member(self) then return true end
   if self.members then return self.members:join() end
   local o = self.options
   local members = membership.new {
