@@ -376,6 +376,23 @@ describe("observe", function()
 end)
 
 describe("a transfer", function()
+  it("leaves the body time for its clean-up when the lease is lost meanwhile", function()
+    for _, from in ipairs { 6, 9, 12, 15 } do
+      local deaf = {}
+      for i = from, 400 do deaf[#deaf + 1] = { kind = "lost-request", ordinal = i } end
+      rivals.run({ "a" }, function(a)
+        local cleaned
+        local _, err = candidate(a):lead(function(term)
+          local _ <close> = setmetatable({}, { __close = function() cleaned = not term:held() end })
+          synod.sleep(5.5)
+          term:transfer("b", { timeout = 100 })
+        end, { once = true })
+        assert.equal("LeaseLost", err.code)
+        assert.is_true(cleaned, "deaf from request " .. from)
+      end, { faults = { a = deaf } })
+    end
+  end)
+
   local function lease_id(rival)
     local props = assert(rival.store:container("locks"):blob("election/boss"):head())
     return props.lease_state, props.metadata

@@ -92,7 +92,8 @@ function transfer.invite(term, instance, timeout)
   local blob = proposal_blob(self, instance)
   local invited, id = true, nil
   local _ <close> = setmetatable({}, { __close = function()
-    if invited and not id then write_next(term, nil) end -- else he would wait for what comes of it
+    -- Else he would wait for what comes of it. A lost lease says so by itself, and here would be no time to wait.
+    if invited and not id and term.lease:held() then write_next(term, nil) end
   end })
   local err
   invited, err = write_next(term, instance)
