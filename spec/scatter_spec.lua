@@ -1,8 +1,10 @@
 -- Scattered jobs on the virtual clock: each piece is answered, or reported missing.
 
+local core = require "synod.core"
 local fleet = require "spec.support.fleet"
 local log = require "synod.log"
 local scatter = require "synod.scatter"
+local sh = require "spec.support.sh"
 local synod = require "synod"
 local untold = require "spec.support.untold"
 
@@ -69,6 +71,19 @@ describe("a scattered job", function()
       assert.same({ { "a" }, { { b = 1 } }, nil, n = 3 }, results)
       stop()
     end)
+  end)
+
+  it("is over when its results are there already, and looks no second time", function()
+    local folder <close> = sh.folder()
+    local url, faults = "embedded:" .. folder.path .. "/store.db?relaxed", {}
+    for i = 2, 40 do faults[#faults + 1] = { kind = "lost-request", operation = "ListBlobs", ordinal = i } end
+    fleet.run(function(store)
+      local stop = workers(store, 2)
+      assert(job(store):map({ 1, 2 }, { job = "j", timeout = 100 }))
+      stop()
+      local deaf <close> = assert(core.open_store(url, { faults = faults }))
+      assert.same({ 1, 4, n = 2 }, job(deaf):map({ 1, 2 }, { job = "j", timeout = 5 }))
+    end, { url = url })
   end)
 
   it("is over at once when there is nothing to do", function()

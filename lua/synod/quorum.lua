@@ -83,8 +83,8 @@ local function is_member(self)
 end
 
 --- This instance is one of those who count, from the first call on that asks about them. One that could not say for a
---- while that it lives, as a process that was stopped, becomes one again, and so does one in whose place another process
---- came that bears its name: that may be the one that was stopped, and is about to end.
+--- while that it lives, as a process that was stopped, becomes one again. So does one in whose place another process of
+--- its name came: that may be the one that was stopped, and is about to end.
 local function join(self)
   if is_member(self) then return true end
   local place = self.joining:take(1) -- several tasks may ask

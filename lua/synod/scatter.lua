@@ -248,8 +248,7 @@ function Scatter:map(list, given)
   if not ok then return nil, err end
   err = hand_out(self, job, missing_of(job))
   if err then return nil, err end
-  local _
-  _, err = watch(self, job, given)
+  if job.count < #job.ids then err = select(2, watch(self, job, given)) end
   return gather(self, job, err)
 end
 
