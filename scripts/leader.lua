@@ -16,7 +16,8 @@ local plan = synod.store:container "plans":blob "today"
 assert(synod.store:container "plans":create())
 
 local function healthy()
-  return io.open("/tmp", "r") ~= nil -- put your own check here
+  local folder <close> = io.open("/tmp", "r") -- put your own check here
+  return folder ~= nil
 end
 
 local boss = election.new { name = "planner", healthy = healthy }

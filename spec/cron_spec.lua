@@ -623,7 +623,9 @@ describe("cron", function()
       assert.matches("catch_up = 'some'", refusal(function() schedules(store, 1, { catch_up = "some" }) end), 1, true)
       assert.matches("cron.new: ", refusal(function() schedules(store, 1, { ttl = 15.5 }) end), 1, true)
       assert.matches("there is no schedule", refusal(function() schedules(store, 1):run() end), 1, true)
-      assert.matches("a slot's id such as", refusal(function() jobs:result("a", "today") end), 1, true)
+      for _, slot in ipairs { "today", math.huge, 0 / 0 } do
+        assert.matches("a slot's id such as", refusal(function() jobs:result("a", slot) end), 1, true)
+      end
     end)
   end)
 

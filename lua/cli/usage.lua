@@ -5,6 +5,7 @@
 -- name that it has from the supervisor (SYNOD_USAGE_FD), in one write; the supervisor reads it when all have ended.
 
 local core = require "synod.core"
+local percent = require "synod.percent"
 local prices = require "cli.prices"
 local process = require "cli.process"
 local show = require "cli.show"
@@ -19,14 +20,6 @@ local SHORT_S = 60 -- a run below this says little about a month
 
 -- ---- counts as lines, between processes ----
 
-local function escape(text)
-  return (text:gsub("[%c%%]", function(c) return ("%%%02X"):format(c:byte()) end))
-end
-
-local function unescape(text)
-  return (text:gsub("%%(%x%x)", function(digits) return string.char(tonumber(digits, 16)) end))
-end
-
 ---@param counts cli.Counts
 ---@return string
 local function as_lines(counts)
@@ -34,7 +27,7 @@ local function as_lines(counts)
   for store, operations in next, counts do
     for operation, outcomes in next, operations do
       for outcome, n in next, outcomes do
-        lines[#lines + 1] = ("%s %s %d %s"):format(operation, outcome, n, escape(store))
+        lines[#lines + 1] = ("%s %s %d %s"):format(operation, outcome, n, percent.encode(store, "[%c%%]"))
       end
     end
   end
@@ -47,7 +40,7 @@ local function from_lines(text)
   for line in text:gmatch("[^\n]+") do
     local operation, outcome, n, store = line:match("^(%a+) (%a+) (%d+) (.+)$")
     if operation then
-      store = unescape(store)
+      store = percent.decode(store)
       counts[store] = counts[store] or {}
       counts[store][operation] = counts[store][operation] or {}
       local outcomes = counts[store][operation]

@@ -12,6 +12,7 @@
 
 local backoff = require "synod.backoff"
 local core = require "synod.core"
+local new_nonce = require "synod.nonce"
 local options = require "synod.options"
 
 local counter = {}
@@ -197,7 +198,7 @@ end
 ---@return any result  the new value, or what next_value gave beside nil
 ---@return any err
 local function make(self, timeout, next_value)
-  local change = { nonce = core.random_bytes(NONCE_BYTES):gsub(".", function(c) return ("%02x"):format(c:byte()) end) }
+  local change = { nonce = new_nonce(NONCE_BYTES) }
   local refusal
   local settled, result, err = backoff.poll(function(left)
     local done, value, why = try(self, change, next_value, left)

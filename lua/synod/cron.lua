@@ -346,7 +346,8 @@ end
 ---@return synod.SlotRecord|nil record, synod.Error? err  state "none": nobody has begun it
 function Cron:result(name, slot)
   local id = slot
-  if type(slot) == "number" then id = calendar.id(math.floor(slot * 1000 + 0.5)) end
+  local ms = type(slot) == "number" and math.tointeger(math.floor(slot * 1000 + 0.5))
+  if ms then id = calendar.id(ms) end
   if type(id) ~= "string" or not calendar.instant(id) then
     options.refuse("cron:result: a slot's id such as \"20240331T010000Z\" or its instant expected, got %s",
       tostring(slot))

@@ -6,7 +6,8 @@
 -- everything else of a deployment that is known to have ended (generation.remove). What does not say that it is ours
 -- (synod_v), and bare flags, are never touched; nor is what a newer synod wrote.
 
-local core = require "synod.core"
+local new_nonce = require "synod.nonce"
+local percent = require "synod.percent"
 local sweep = require "synod.sweep"
 
 local generation = {}
@@ -64,14 +65,14 @@ end
 --- The id of a deployment that lives for one run.
 ---@return string
 function generation.new_of_one_run()
-  return OF_ONE_RUN .. core.random_bytes(RUN_ID_BYTES):gsub(".", function(c) return ("%02x"):format(c:byte()) end)
+  return OF_ONE_RUN .. new_nonce(RUN_ID_BYTES)
 end
 
 --- A deployment or role as part of a name.
 ---@param text string
 ---@return string
 function generation.part(text)
-  return (text:gsub("[%%/\\?#%c]", function(c) return ("%%%02X"):format(c:byte()) end))
+  return percent.encode(text, "[%%/\\?#%c]")
 end
 
 return generation

@@ -16,6 +16,7 @@ local core = require "synod.core"
 local hints = require "synod.hints"
 local held_lease = require "synod.lease.held"
 local mark = require "synod.lease.mark"
+local new_nonce = require "synod.nonce"
 local options = require "synod.options"
 local plain = require "synod.lease.plain"
 local plan = require "synod.plan"
@@ -63,8 +64,8 @@ lease.look = mark.look -- who holds a blob, as its metadata tell
 --- A fresh lease id, random.
 ---@return string
 function lease.draw_id()
-  local bytes = core.random_bytes(16):gsub(".", function(c) return ("%02x"):format(c:byte()) end)
-  return (bytes:gsub("^(%x%x%x%x%x%x%x%x)(%x%x%x%x)(%x%x%x%x)(%x%x%x%x)", "%1-%2-%3-%4-"))
+  local digits = new_nonce(16)
+  return (digits:gsub("^(%x%x%x%x%x%x%x%x)(%x%x%x%x)(%x%x%x%x)(%x%x%x%x)", "%1-%2-%3-%4-"))
 end
 
 --- Who takes a lease, for its metadata. A program that was given no name is known by its host and process.

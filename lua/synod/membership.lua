@@ -12,6 +12,7 @@ local backoff = require "synod.backoff"
 local core = require "synod.core"
 local json = require "synod.json"
 local log = require "synod.log"
+local new_nonce = require "synod.nonce"
 local options = require "synod.options"
 local outage = require "synod.outage"
 local plan = require "synod.plan"
@@ -165,7 +166,7 @@ end
 --- A record of our own over whatever stands there: this is the newest incarnation of the instance.
 local function enter(self, info)
   local row = roster.row(self.options.deployment, self.id)
-  local nonce = core.random_bytes(NONCE_BYTES):gsub(".", function(c) return ("%02x"):format(c:byte()) end)
+  local nonce = new_nonce(NONCE_BYTES)
   local err, sent
   for _ = 1, ENTER_TRIES do
     local over

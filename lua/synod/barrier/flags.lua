@@ -10,10 +10,12 @@
 -- the container.
 
 local core = require "synod.core"
+local percent = require "synod.percent"
 
 local flags = {}
 
 local LAYOUT = 1 -- synod_v: what this version writes, and the newest it reads
+local UNSAFE = "[^%w%-_.~@]" -- percent-encoded in metadata
 local FLAG_BYTES = 512
 local LIST = "list the blobs" -- what the err of a page that failed says was attempted
 
@@ -38,11 +40,6 @@ Flags.__index = Flags
 ---@return synod.Flags
 function flags.at(container, key, ordinal, who)
   return setmetatable({ container = container, key = key, ordinal = ordinal, who = who }, Flags)
-end
-
---- Metadata values are printable ASCII.
-local function encoded(text)
-  return (text:gsub("[^%w%-_.~@]", function(c) return ("%%%02X"):format(c:byte()) end))
 end
 
 --- Ordinals as text: "0-3,5".
@@ -100,7 +97,7 @@ function Flags:raise(timeout)
   local blob = self.container:blob(("%s_%d"):format(self.key, self.ordinal))
   local options = {
     type = "page", size = FLAG_BYTES, if_none_match = "*", timeout = timeout,
-    metadata = { synod_v = tostring(LAYOUT), synod_instance = encoded(self.who) },
+    metadata = { synod_v = tostring(LAYOUT), synod_instance = percent.encode(self.who, UNSAFE) },
   }
   local props, err = blob:put("", options)
   if not props and err.code == "ContainerNotFound" then

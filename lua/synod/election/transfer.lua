@@ -17,6 +17,7 @@ local hints = require "synod.hints"
 local held_lease = require "synod.lease.held"
 local lease = require "synod.lease"
 local marks = require "synod.lease.mark"
+local percent = require "synod.percent"
 
 local transfer = {}
 
@@ -37,9 +38,7 @@ local function failure(term, code, message)
   return core.new_error { code = code, operation = "hand over", target = term.owner.title, message = message }
 end
 
-local function encoded(text)
-  return (text:gsub("[^%w%-_.~@]", function(c) return ("%%%02X"):format(c:byte()) end))
-end
+local function encoded(text) return percent.encode(text, "[^%w%-_.~@]") end
 
 local function proposal_blob(self, instance)
   return self.seat.container:blob(("%s.next/%s"):format(self.seat.name, encoded(instance)))

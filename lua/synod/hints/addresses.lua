@@ -11,6 +11,7 @@
 local backoff = require "synod.backoff"
 local core = require "synod.core"
 local marks = require "synod.lease.mark"
+local percent = require "synod.percent"
 
 local addresses = {}
 
@@ -28,19 +29,11 @@ local OPEN = {
   ConditionNotMet = true, BlobAlreadyExists = true, BlobNotFound = true, ContainerNotFound = true, Timeout = true,
 }
 
-local function encode(address)
-  return (address:gsub("[^%w%-._~:/@]", function(c) return ("%%%02X"):format(c:byte()) end))
-end
-
-local function decode(text)
-  return (text:gsub("%%(%x%x)", function(hex) return string.char(tonumber(hex, 16)) end))
-end
-
 --- The addresses in metadata; what is none is passed over.
 local function parse(text)
   local list, is_address = {}, require("synod.net").is_address
   for word in (text or ""):sub(1, TEXT_MAX):gmatch "[^,]+" do
-    local address = decode(word)
+    local address = percent.decode(word)
     if #list < ADDRESSES_MAX and is_address(address) then list[#list + 1] = address end
   end
   return list
@@ -48,7 +41,7 @@ end
 
 local function text_of(list)
   local words = {}
-  for i, address in ipairs(list) do words[i] = encode(address) end
+  for i, address in ipairs(list) do words[i] = percent.encode(address, "[^%w%-._~:/@]") end
   return words[1] and table.concat(words, ",") or nil
 end
 

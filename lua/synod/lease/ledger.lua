@@ -9,6 +9,7 @@
 -- killed. They are as good as the leases themselves and are seen by nobody else.
 
 local core = require "synod.core"
+local percent = require "synod.percent"
 
 local ledger = {}
 
@@ -27,7 +28,7 @@ local FIELDS = { "kind", "id", "fence", "url", "container", "name" }
 local function encode(entry)
   local words = {}
   for i, field in ipairs(FIELDS) do
-    words[i] = tostring(entry[field]):gsub("[%%%s%c]", function(c) return ("%%%02X"):format(c:byte()) end)
+    words[i] = percent.encode(tostring(entry[field]), "[%%%s%c]")
   end
   return table.concat(words, " ")
 end
@@ -35,7 +36,7 @@ end
 local function decode(text)
   local words = {}
   for word in (text .. " "):gmatch("(%S*) ") do
-    words[#words + 1] = word:gsub("%%(%x%x)", function(hex) return string.char(tonumber(hex, 16)) end)
+    words[#words + 1] = percent.decode(word)
   end
   local entry = {}
   for i, field in ipairs(FIELDS) do entry[field] = words[i] end

@@ -10,6 +10,7 @@
 local core = require "synod.core"
 local generation = require "synod.generation"
 local json = require "synod.json"
+local percent = require "synod.percent"
 
 local roster = {}
 
@@ -49,10 +50,6 @@ function roster.row(deployment, id)
   return ("%s|%s"):format(generation.part(deployment or ""):gsub("|", "%%7C"), generation.part(id))
 end
 
-local function unpart(text)
-  return (text:gsub("%%(%x%x)", function(digits) return string.char(tonumber(digits, 16)) end))
-end
-
 --- Other clients may write it as an Int32.
 local function whole(value)
   return math.tointeger(type(value) == "userdata" and value.value or value)
@@ -68,7 +65,7 @@ local function record_of(e)
   local info = json.decode(tostring(e.info or "null"))
   if info == json.null then info = nil end
   return {
-    deployment = unpart(deployment), id = unpart(id), incarnation = whole(e.incarnation) or 0,
+    deployment = percent.decode(deployment), id = percent.decode(id), incarnation = whole(e.incarnation) or 0,
     nonce = tostring(e.nonce), info = info, beat = whole(e.beat) or 0, ttl = (whole(e.ttl_ms) or 0) / 1000,
     since = tostring(e.since), etag = e.etag, row = e.row,
   }

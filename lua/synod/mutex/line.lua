@@ -10,6 +10,8 @@
 
 local backoff = require "synod.backoff"
 local core = require "synod.core"
+local new_nonce = require "synod.nonce"
+local percent = require "synod.percent"
 
 local line = {}
 
@@ -47,10 +49,6 @@ local function failure(self, code, message)
   return core.new_error { code = code, operation = "wait in", target = "the line " .. self.name, message = message }
 end
 
-local function encoded(text)
-  return (text:gsub("[%c%%\n]", function(c) return ("%%%02X"):format(c:byte()) end))
-end
-
 --- Who waits, the first to come first.
 ---@param timeout? number
 ---@return synod.Line.Entry[]|nil entries, string|synod.Error|nil etag  nil: nobody has waited yet
@@ -71,7 +69,7 @@ end
 
 local function write(self, entries, etag, timeout)
   local lines = {}
-  for i, entry in ipairs(entries) do lines[i] = ("%s %s\n"):format(entry.nonce, encoded(entry.who)) end
+  for i, entry in ipairs(entries) do lines[i] = ("%s %s\n"):format(entry.nonce, percent.encode(entry.who, "[%c%%]")) end
   local how = {
     if_match = etag, if_none_match = not etag and "*" or nil, timeout = timeout,
     metadata = { synod_v = tostring(LAYOUT) },
@@ -131,7 +129,7 @@ end
 ---@param timeout? number
 ---@return synod.Line.Place|nil, synod.Error? err
 function Line:join(timeout)
-  local nonce = core.random_bytes(NONCE_BYTES):gsub(".", function(c) return ("%02x"):format(c:byte()) end)
+  local nonce = new_nonce(NONCE_BYTES)
   local place = setmetatable({ nonce = nonce, line = self }, Place)
   local _ <close> = setmetatable({}, { __close = function() if not place.stands then place:close() end end })
   local entered, err = enter(self, nonce, timeout)

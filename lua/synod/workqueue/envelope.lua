@@ -7,6 +7,7 @@
 
 local core = require "synod.core"
 local json = require "synod.json"
+local new_nonce = require "synod.nonce"
 
 local envelope = {}
 
@@ -32,7 +33,7 @@ envelope.BYTES_MAX = 48 * 1024 -- of one that travels as base64
 
 ---@return string
 function envelope.new_id()
-  return (core.random_bytes(ID_BYTES):gsub(".", function(c) return ("%02x"):format(c:byte()) end))
+  return new_nonce(ID_BYTES)
 end
 
 ---@param body any      what JSON can say
