@@ -193,6 +193,35 @@ describe("entities and messages of several writers", function()
     assert.equal("true\n", said)
   end)
 
+  it("are in doubt when the disk finds out that it is full only as it is to keep them", function()
+    local folder <close> = sh.folder()
+    folder:write("write.lua", [[
+      local synod = require "synod"
+      local mail = synod.store:queue "mail"
+      assert(mail:create())
+      io.open("full", "w"):close()
+      local ok, err = mail:put("doubt", { retries = 0 })
+      print(ok, err.code, tostring(err):match "No space left" , tostring(err):match "may or may not")
+      synod.spawn(function()
+        synod.sleep(0.3)
+        os.remove "full"
+      end)
+      assert(mail:put "after") -- tried again
+      io.open("full", "w"):close()
+      print((mail:put("last", { retries = 0 })))
+      os.execute "kill -KILL $PPID"]])
+    local output = sh.run([[cc -shared -fPIC -o $DIR/full.so spec/support/full_sync.c -ldl || exit
+      export SYNOD=$(readlink -f $SYNOD) ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0; cd $DIR
+      LD_PRELOAD=./full.so $SYNOD run --store embedded:s.db write.lua]], { dir = folder.path })
+    assert.matches("^nil\tInternalError\tNo space left\tmay or may not\nnil\n", output)
+    core.main(function()
+      local store <close> = assert(core.open_store("embedded:" .. folder.path .. "/s.db"))
+      local there = store:queue("mail"):get { n = 32 }
+      assert.equal("after", there[1].body) -- the first one was written over
+      assert.is_true(#there <= 2) -- the last one was not: it is there after a kill
+    end)
+  end)
+
   it("are not lost by a get or a delete that the full disk refuses", function()
     if not small_disk.is_possible then return pending("this machine does not let us mount") end
     local folder <close> = sh.folder()

@@ -19,8 +19,12 @@ enum {
 
 /* Failures */
 
+/* Full at a sync is another thing: what was written before it may stay. */
 static bool disk_is_full(int code, int os_error) {
     int primary = code & 0xFF;
+    if (code == SQLITE_IOERR_FSYNC) {
+        return false;
+    }
     bool short_of_space = os_error == ENOSPC || os_error == EDQUOT || os_error == EFBIG;
     return primary == SQLITE_FULL || code == SQLITE_IOERR_SHMSIZE ||
            (primary == SQLITE_IOERR && short_of_space);
