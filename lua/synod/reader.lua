@@ -9,7 +9,9 @@ local NUMBER_MAX = 200 -- characters of a number, as in Lua itself
 
 ---@class synod.Reader
 ---@field more fun(): string|nil
----@field held string  what has come and was not taken
+---@field held string[]  what has come and was not taken: pieces, as they came
+---@field at integer     the first byte of the first piece that was not taken
+---@field size integer   bytes that were not taken
 ---@field ended boolean
 local Reader = {}
 Reader.__index = Reader
@@ -17,7 +19,7 @@ Reader.__index = Reader
 ---@param more fun(): string|nil  waits for some bytes
 ---@return synod.Reader
 function reader.new(more)
-  return setmetatable({ more = more, held = "", ended = false }, Reader)
+  return setmetatable({ more = more, held = {}, at = 1, size = 0, ended = false }, Reader)
 end
 
 --- Reads more; false at the end.
@@ -27,46 +29,64 @@ local function fill(self)
     self.ended = true
     return false
   end
-  self.held = self.held .. data
+  if data ~= "" then self.held[#self.held + 1] = data end
+  self.size = self.size + #data
   return true
 end
 
+--- All that is held, as one piece; `at` is in it.
+local function joined(self)
+  if #self.held ~= 1 then self.held = { table.concat(self.held) } end
+  return self.held[1]
+end
+
+--- The next n bytes, which are held. What was taken is cut off when it is most of a piece, so that a long piece is not
+--- copied for each of its lines.
 local function take(self, n)
-  local text = self.held:sub(1, n)
-  self.held = self.held:sub(n + 1)
+  local first = self.held[1]
+  if not first or self.at + n - 1 > #first then first = joined(self) end
+  local text = first:sub(self.at, self.at + n - 1)
+  self.at, self.size = self.at + n, self.size - n
+  if self.at > #first then
+    table.remove(self.held, 1)
+    self.at = 1
+  elseif self.at > #first // 2 then
+    self.held[1], self.at = first:sub(self.at), 1
+  end
   return text
 end
 
 local function read_line(self, keep)
-  local from = 1
+  local before, i, from = 1 - self.at, 1, self.at -- bytes in the pieces that were searched
   while true do
-    local at = self.held:find("\n", from, true)
-    if at then
-      local line = take(self, at)
-      return keep and line or line:sub(1, -2)
+    for n = i, #self.held do
+      local stop = self.held[n]:find("\n", from, true)
+      if stop then
+        local line = take(self, before + stop)
+        return keep and line or line:sub(1, -2)
+      end
+      before, i, from = before + #self.held[n], n + 1, 1
     end
-    from = #self.held + 1
-    if not fill(self) then return self.held ~= "" and take(self, #self.held) or nil end
+    if not fill(self) then return self.size > 0 and take(self, self.size) or nil end
   end
 end
 
 local function read_bytes(self, n)
-  while #self.held < math.max(n, 1) and fill(self) do end
-  if self.held == "" then return nil end
-  return take(self, n)
+  while self.size < math.max(n, 1) and fill(self) do end
+  if self.size == 0 then return nil end
+  return take(self, math.min(n, self.size))
 end
 
 local function read_all(self)
-  local parts = { take(self, #self.held) }
-  while fill(self) do parts[#parts + 1] = take(self, #self.held) end
-  return table.concat(parts)
+  while fill(self) do end
+  return take(self, self.size)
 end
 
 local function read_number(self)
   repeat
-    self.held = self.held:gsub("^%s+", "")
-  until #self.held >= NUMBER_MAX or self.held:find("%s") or not fill(self)
-  local word = self.held:match("^%S+") or ""
+    take(self, #joined(self):match("^%s*", self.at))
+  until self.size >= NUMBER_MAX or joined(self):find("%s", self.at) or not fill(self)
+  local word = joined(self):match("^%S+", self.at) or ""
   local number = #word <= NUMBER_MAX and tonumber(word) or nil
   if number then take(self, #word) end
   return number

@@ -15,7 +15,7 @@ return {
   { why = "an old answer counts as one", file = TRANSFER, spec = SPEC,
     from = "if not mark or mark.fence ~= term.fence then return nil end", to = "" },
   { why = "an invitation stands when nobody has answered", file = TRANSFER, spec = SPEC,
-    from = "if invited and not id then write_next(term, nil) end", to = "" },
+    from = "if invited and not id and term.lease:held() then write_next(term, nil) end", to = "" },
   { why = "a candidate that is cancelled at the end of a hand-over keeps what it took", file = TRANSFER, spec = SPEC,
     only = "whenever that is", from = "    if held then held:release() end\n", to = "" },
   { why = "one that is cancelled while it asks whether it is well keeps the lease", file = ELECTION, spec = SPEC,
