@@ -69,4 +69,9 @@ return {
     from = [[if t >= at[#at] and self.rule then return offset_by_rule(self.rule, t) end]],
     to = [[]],
   },
+  {
+    why = "what another has begun of the slots that we came too late for is left to him",
+    file = CRON, spec = SPEC, only = "came too late to begin it",
+    from = "if not (all or looked) and not look_back(self, job) then return end", to = "",
+  },
 }

@@ -28,4 +28,6 @@ return {
     from = "task.timeout(self.options.ttl, function() return pcall(healthy) end)", to = "pcall(healthy)" },
   { why = "the body is not guarded", file = ELECTION, spec = SPEC,
     from = "return seat.run(self.lease, self.stop, fn, self, ...)", to = "return fn(self, ...)" },
+  { why = "a leader who has lost waits to withdraw its invitation", file = TRANSFER, spec = SPEC,
+    only = "time for its clean%-up", from = "and not id and term.lease:held() then", to = "and not id then" },
 }

@@ -51,4 +51,8 @@ return {
     file = "lua/synod/membership.lua", spec = "spec/membership_spec.lua",
     from = "self.doubt = self.doubt or sent", to = "self.doubt = sent",
   },
+  {
+    why = "an answer that was long on its way is taken for a silence",
+    file = ROSTER, spec = SPEC, only = "long on its way", from = "(asked - s.at)", to = "(now - s.at)",
+  },
 }

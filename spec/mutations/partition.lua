@@ -38,4 +38,7 @@ return {
     from = "  self.late = true\n", to = "" },
   { why = "what the dead have run waits as what is new", file = SHARES, spec = SPEC, only = "leaves what is new",
     from = "if self.was_held[item] then self.free_since[item] = -math.huge end", to = "" },
+  { why = "only who has less than the smaller share asks", file = SHARES, spec = SPEC, only = "cannot be equal",
+    from = "mine < self.high and (going or count >= mine + 2)",
+    to = "(mine < self.high and going or count >= mine + 3)" },
 }

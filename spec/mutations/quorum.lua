@@ -22,4 +22,8 @@ return {
     from = "local cancelled = not kept and release_all(parts) or nil", to = "local cancelled" },
   { why = "what was lost is not taken again", file = MAJORITY, spec = SPEC,
     from = "while not self.over:wait(ttl * MEND) do mend(self) end", to = "self.over:wait()" },
+  { why = "who was stopped for a while is never counted again", file = QUORUM, spec = SPEC, only = "counts one again",
+    from = "if self.members then return self.members:join() end", to = "if self.members then return true end" },
+  { why = "what is being taken again is kept after a release", file = MAJORITY, spec = SPEC,
+    only = "gives back what it is", from = "if self.parts[i] ~= taken then taken:release() end", to = "" },
 }
