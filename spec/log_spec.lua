@@ -113,6 +113,17 @@ describe("a log call", function()
     assert.equal(8, select(2, out:gsub("\n", "")))
   end)
 
+  it("shows of tables that hold each other many times no more than a line has room for", function()
+    local out, code = log [[
+      local wide = {}
+      for i = 1, 64 do wide[i] = wide end
+      log.info("wide", { wide = wide })
+      assert(collectgarbage "count" < 64 * 1024)
+    ]]
+    assert.equal(0, code, out)
+    assert.matches("cut: it is too long", out)
+  end)
+
   it("cuts a line that is too long, and says so", function()
     local out = log [[log.info(("m"):rep(100000), { a = ("x"):rep(100000), b = "short" })]]
     assert.is_true(#out <= 64 * 1024)

@@ -9,6 +9,7 @@ local log = {}
 
 local DEPTH_MAX = 4    -- of tables in tables
 local ENTRIES_MAX = 64 -- of one table
+local VALUES_MAX = 1 << 15 -- of all tables of a field: more than a line has room for
 
 local function text_of(value)
   local ok, text = pcall(tostring, value)
@@ -35,17 +36,17 @@ end
 
 local json
 
-local function json_list(t, depth)
+local function json_list(t, depth, room)
   local parts = {}
-  for i = 1, math.min(#t, ENTRIES_MAX) do parts[i] = json(rawget(t, i), depth) end
+  for i = 1, math.min(#t, ENTRIES_MAX) do parts[i] = json(rawget(t, i), depth, room) end
   return "[" .. table.concat(parts, ",") .. "]"
 end
 
-local function json_object(t, depth)
+local function json_object(t, depth, room)
   local parts = {}
   local names, values = sorted_names(t)
   for i = 1, math.min(#names, ENTRIES_MAX) do
-    parts[i] = core.log_quote(names[i]) .. ":" .. json(values[names[i]], depth)
+    parts[i] = core.log_quote(names[i]) .. ":" .. json(values[names[i]], depth, room)
   end
   return "{" .. table.concat(parts, ",") .. "}"
 end
@@ -55,15 +56,17 @@ local function has_text(value)
   return type(meta) == "table" and meta.__tostring ~= nil
 end
 
-function json(value, depth)
+--- `room.left` is how many values more are shown: tables may hold each other many times.
+function json(value, depth, room)
+  room.left = room.left - 1
   if type(value) == "number" then
     local text, plain = number_text(value)
     return plain and text or core.log_quote(text)
   end
   if type(value) == "boolean" or value == nil then return tostring(value) end
   if type(value) ~= "table" or has_text(value) then return core.log_quote(text_of(value)) end
-  if depth >= DEPTH_MAX then return "\"...\"" end
-  return (rawlen(value) > 0 and json_list or json_object)(value, depth + 1)
+  if depth >= DEPTH_MAX or room.left < 0 then return "\"...\"" end
+  return (rawlen(value) > 0 and json_list or json_object)(value, depth + 1, room)
 end
 
 --- The fields as core.log_write takes them: name, value, whether the value is shown as it stands.
@@ -80,7 +83,7 @@ local function flatten(fields)
     elseif type(value) == "table" and has_text(value) then
       text, plain = text_of(value), false
     elseif type(value) == "table" or type(value) == "boolean" then
-      text, plain = json(value, 0), true
+      text, plain = json(value, 0, { left = VALUES_MAX }), true
     else
       text, plain = text_of(value), false
     end
