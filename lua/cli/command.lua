@@ -60,6 +60,7 @@ function command.problem_with(parsed, called, optional)
   if not optional and not parsed.args[2] then
     return ("%s: COMMAND is missing: synod %s %s -- COMMAND..."):format(called, called, parsed.args[1])
   end
+  if parsed.args[2] == "" then return called .. ": COMMAND is empty" end
   for _, option in ipairs { "lost_exit", "timeout_exit" } do
     if (parsed[option] or 0) > 255 then
       return ("--%s: an exit code is at most 255"):format((option:gsub("_", "-")))

@@ -177,6 +177,7 @@ describe("synod lock", function()
     ["lock x --ttl 20.5 -- true"] = "--ttl: ",
     ["lead"] = "lead: NAME is missing",
     ["lead x --lost-exit 300 -- true"] = "--lost-exit: an exit code is at most 255",
+    ["lock x -- ''"] = "lock: COMMAND is empty",
     ["lead x --lost-exit no -- true"] = "--lost-exit: 'no' is not a whole number from 0",
     ["status"] = "status: NAME is missing",
     ["status x y"] = "unexpected argument 'y'",
