@@ -58,9 +58,10 @@ end
 local function watch(blob, name, parsed)
   local view, held, mark, state = sight.new(), nil, nil, nil
   local function look()
+    local asked = core.now()
     local props = head(blob, parsed)
     if not props then return false end
-    held, mark = view:look(props)
+    held, mark = view:look(props, asked)
     if held == nil then error(mark, 0) end
     state = props.lease_state
     return true

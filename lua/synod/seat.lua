@@ -169,8 +169,9 @@ end
 ---@param timeout? number
 ---@return boolean|nil held, synod.Mark|synod.Error mark  nil, err: the store has refused
 function Seat:look(timeout)
+  local asked = core.now()
   local props, err = self.blob:head { timeout = timeout }
-  if props then return self.sight:look(props) end
+  if props then return self.sight:look(props, asked) end
   if err.code == "BlobNotFound" or err.code == "ContainerNotFound" then return false, {} end
   return nil, err
 end

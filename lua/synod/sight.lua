@@ -21,13 +21,14 @@ function sight.new()
 end
 
 ---@param props synod.Props  of a head, or an item of a list with its metadata
+---@param asked? number  when that was asked for (core.now): an answer that was long on its way is old
 ---@return boolean|nil held, synod.Mark|synod.Error mark  nil, err: what stands there is not for us to read
-function Sight:look(props)
+function Sight:look(props, asked)
   local mark, err = marks.of(props)
   if not mark then return nil, err end
   if mark.etag ~= self.etag then self.etag, self.since = mark.etag, core.now() end
   if mark.kind ~= "record" then return mark.kind ~= nil, mark end
-  return core.now() - self.since < mark.ttl, mark
+  return (asked or core.now()) - self.since < mark.ttl, mark
 end
 
 return sight
