@@ -17,7 +17,7 @@ local majority = require "synod.quorum.majority"
 local membership = require "synod.membership"
 local options = require "synod.options"
 local seat = require "synod.seat"
-local turns = require "synod.workqueue.turns"
+local turns = require "synod.turns"
 
 local quorum = {}
 

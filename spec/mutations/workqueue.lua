@@ -50,7 +50,7 @@ end]], to = [[hide(self, d, self.options.visibility, "failed") end]],
   },
   {
     why = "the queue that was first has every place that becomes free",
-    file = "lua/synod/workqueue/turns.lua", spec = SPEC, from = [[(self.free < n or self.waiting[1] ~= ticket)]],
+    file = "lua/synod/turns.lua", spec = SPEC, from = [[(self.free < n or self.waiting[1] ~= ticket)]],
     to = [[(self.free < n or self.waiting[#self.waiting] ~= ticket)]],
   },
   {

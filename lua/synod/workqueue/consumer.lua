@@ -12,7 +12,7 @@ local envelope = require "synod.workqueue.envelope"
 local log = require "synod.log"
 local outage = require "synod.outage"
 local task = require "synod.task"
-local turns = require "synod.workqueue.turns"
+local turns = require "synod.turns"
 
 local consumer = {}
 
