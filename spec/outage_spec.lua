@@ -4,6 +4,7 @@ local cron = require "synod.cron"
 local fleet = require "spec.support.fleet"
 local log = require "synod.log"
 local membership = require "synod.membership"
+local mutex = require "synod.mutex"
 local outage = require "synod.outage"
 local partition = require "synod.partition"
 local synod = require "synod"
@@ -55,6 +56,32 @@ describe("an outage of the store is told once", function()
         { "info", "x goes on: the store answers again", { name = "a", after = 7 } },
       }, said)
     end)
+  end)
+
+  it("after a while where that is asked for, and not when it was shorter", function()
+    fleet.run(function()
+      local silence = outage.new("x", 5)
+      silence:note "gone"
+      synod.sleep(4)
+      silence:note "gone"
+      silence:note(nil)
+      silence:note "gone again"
+      synod.sleep(5)
+      assert.same({}, said)
+      silence:note "still gone"
+      silence:note(nil)
+      assert.same({
+        { "warn", "x waits for the store until it answers", { why = "still gone" } },
+        { "info", "x goes on: the store answers again", { after = 5 } },
+      }, said)
+    end)
+  end)
+
+  it("by who waits for a lock", function()
+    fleet.run(function(store)
+      assert(assert(mutex.new { name = "x", store = store, instance = ME }:lock { timeout = 300 }):unlock())
+    end, silent "GetBlobProperties")
+    assert_told "mutex/x"
   end)
 
   it("by schedules when they begin", function()

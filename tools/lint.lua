@@ -179,15 +179,35 @@ local function names_in(path, lines)
   return names
 end
 
+--- "lua/synod/barrier/flags.lua" -> "synod.barrier.flags"
+local function module_of(path)
+  local name = path:match("^lua/(synod/.*)%.lua$")
+  return name and name:gsub("/init$", ""):gsub("/", ".") or nil
+end
+
 local function check_documented(paths, contents)
-  local documented = {}
+  local documented, listed = {}, contents["docs/reference/README.md"]
   for _, path in ipairs(paths) do
-    local lines = contents[path]
-    if path:find("^docs/reference/.*%.md$") then
-      for word in table.concat(lines, "\n"):gmatch("%a[%w_]*") do documented[word] = true end
+    local page = path:match("^docs/reference/(.*%.md)$")
+    if page then
+      local text = table.concat(contents[path], "\n")
+      for word in text:gmatch("%a[%w_]*") do documented[word] = true end
+      for name in text:gmatch("synod%.[%w_.]*[%w_]") do
+        while name do -- "synod.log.configure" speaks of synod.log
+          documented[name] = true
+          name = name:match("^(.*)%.")
+        end
+      end
+      if listed and page ~= "README.md" and not table.concat(listed):find("](" .. page .. ")", 1, true) then
+        breach(path, 1, "this page is not in the list of docs/reference/README.md")
+      end
     end
   end
   for _, path in ipairs(paths) do
+    local module = module_of(path)
+    if module and module ~= "synod" and not documented[module] then
+      breach(path, 1, "the module '%s' can be required by scripts and is not in docs/reference", module)
+    end
     for _, name in ipairs(names_in(path, contents[path])) do
       if not documented[name[1]] then
         breach(path, name[2], "'%s' can be called by scripts and is not in docs/reference", name[1])

@@ -11,31 +11,41 @@ local log = require "synod.log"
 local outage = {}
 
 ---@class synod.Outage
----@field who string      what waits
----@field since? number   core.now() of the first look that failed
+---@field who string       what waits
+---@field patience number  seconds that it says nothing
+---@field since? number    core.now() of the first look that failed
+---@field told? boolean
 local Outage = {}
 Outage.__index = Outage
 
 ---@param who string
+---@param patience? number  seconds from the first look that fails until it is told (0)
 ---@return synod.Outage
-function outage.new(who)
-  return setmetatable({ who = who }, Outage)
+function outage.new(who, patience)
+  return setmetatable({ who = who, patience = patience or 0 }, Outage)
+end
+
+local function with(fields, name, value)
+  local shown = { [name] = value }
+  for each, what in next, fields or {} do shown[each] = what end
+  return shown
 end
 
 ---@param err? synod.Error  nil: the store has answered
 ---@param fields? table     what the lines say besides
 function Outage:note(err, fields)
-  if (err ~= nil) == (self.since ~= nil) then return end
-  local shown = {}
-  for name, value in next, fields or {} do shown[name] = value end
-  if err then
-    self.since, shown.why = core.now(), tostring(err)
-    log.warn(self.who .. " waits for the store until it answers", shown)
-  else
-    shown.after = math.floor(core.now() - self.since)
-    self.since = nil
-    log.info(self.who .. " goes on: the store answers again", shown)
+  if not err then
+    local since = self.told and self.since
+    self.since, self.told = nil, nil
+    if since then
+      log.info(self.who .. " goes on: the store answers again", with(fields, "after", math.floor(core.now() - since)))
+    end
+    return
   end
+  self.since = self.since or core.now()
+  if self.told or core.now() - self.since < self.patience then return end
+  self.told = true
+  log.warn(self.who .. " waits for the store until it answers", with(fields, "why", tostring(err)))
 end
 
 return outage

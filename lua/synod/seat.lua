@@ -12,6 +12,7 @@ local backoff = require "synod.backoff"
 local core = require "synod.core"
 local hints = require "synod.hints"
 local lease = require "synod.lease"
+local outage = require "synod.outage"
 local plan = require "synod.plan"
 local sight = require "synod.sight"
 local task = require "synod.task"
@@ -22,7 +23,8 @@ local CONTAINER = "locks"
 local TTL_S = 15
 local APART_S = 0.002 -- between looks for changes that were none of ours: a hand-over should take no longer
 local CALL_MIN_S = 0.5 -- what a try may take near the end of a wait
-local OUTAGE_MAX_S = 60 -- a store that does not answer for so long ends a wait
+local OUTAGE_TOLD_S = 5 -- a store that does not answer for so long is told of
+local OUTAGE_MAX_S = 60 -- and one that does not for so long ends a wait
 
 --- The options that each policy of a lease takes beside its own.
 seat.OPTIONS = {
@@ -84,7 +86,7 @@ function seat.new(o, name)
   local container = o.store:container(o.container)
   return setmetatable({
     options = o, name = name, container = container, blob = container:blob(name), sight = sight.new(), idle = {},
-    place_name = o.container .. "/" .. name,
+    place_name = o.container .. "/" .. name, silence = outage.new(name, OUTAGE_TOLD_S),
   }, Seat)
 end
 
@@ -134,6 +136,7 @@ end
 ---@param err? synod.Error
 ---@return boolean
 function Seat:bears(err)
+  if not err or err.retryable then self.silence:note(err) end
   if not err then
     self.outage = nil
     return true

@@ -62,6 +62,10 @@ local SAMPLES = {
     "[calls](reference/calls.md#known_call), [web](https://example.org)\n", "a link to what is not there" },
   { "what scripts can call is documented: bindings", "runtime/bind/x.c",
     '    {"unknown_call", l_x},\n', '    {"known_call", l_x},\n', "'unknown_call' can be called" },
+  { "what scripts can require is documented", "lua/synod/y/z.lua", "", nil,
+    "the module 'synod.y.z' can be required" },
+  { "every page is in the list of them", "docs/reference/queues.md", "# Queues\n", nil,
+    "this page is not in the list" },
   { "what scripts can call is documented: modules", "lua/synod/x.lua",
     "function x.unknown_call()\n", "function x:known_call()\n", "'unknown_call' can be called" },
 }
@@ -70,11 +74,16 @@ describe("tools/lint.lua", function()
   for _, sample in ipairs(SAMPLES) do
     local rule, path, bad, good, message = table.unpack(sample)
     it("sees that " .. rule, function()
-      local docs = "docs/reference/calls.md"
-      local ok, said = lint { [path] = bad, [docs] = "`known_call`\n" }
+      local docs, list = "docs/reference/calls.md", "docs/reference/README.md"
+      local known, listed = "`known_call` of `synod.x`\n", "[calls](calls.md)\n"
+      local ok, said = lint { [path] = bad, [docs] = known, [list] = listed }
       assert.is_false(ok)
       assert.truthy(said:find(message, 1, true), said)
-      ok, said = lint { [path] = good, [docs] = "`known_call`\n" }
+      if not good then -- what is mended is the pages
+        good, known = bad, known .. "`synod.y.z`\n"
+        if path:find "queues" then listed = listed .. "[queues](queues.md)\n" end
+      end
+      ok, said = lint { [path] = good, [docs] = known, [list] = listed }
       assert.is_true(ok, said)
     end)
   end
