@@ -430,7 +430,7 @@ describe("an open store", function()
       local ok, err = b:put("2", { timeout = 0.4, retries = 0 })
       local took = synod.now() - before
       ticker:cancel()
-      print(ok, err.code, took >= 0.39 and took < 1.4, ticks >= 20)
+      print(ok, err.code, took >= 0.39 and took < 1.4, ticks >= 3)
       assert(b:put "3")
       print((b:get()))]])
     local output, code = sh.run([[

@@ -1,9 +1,9 @@
 /* file.c -- the store `embedded:PATH`: a file that many processes share.
  *
  * Where a request is answered:
- *   a read                            here, unless it is large or SQLite is locked: then on the thread
+ *   a read                            here, unless it is large or SQLite is locked: then on the readers' thread
  *   a relaxed write, the lock free    here, unless it writes or removes much
- *   every other write                 on the thread
+ *   every other write                 on the writers' thread: no read stands behind who waits for the lock
  *   in a virtual world, everything    here, waiting for the lock in real time: the virtual clock
  *                                     stands still meanwhile */
 #include <fcntl.h>
@@ -31,7 +31,7 @@ struct file_store {
     struct wake *wake;
     struct watchers *watchers;
     struct session session; /* of the world's thread */
-    struct db_thread *thread;
+    struct db_thread *writers, *readers;
     struct wakeup wakeup;
     char boot_id[BOOT_ID_MAX];
     bool relaxed;
@@ -76,7 +76,7 @@ static void notice_write(struct file_store *f) {
     if (world_is_virtual(f->transport.world)) {
         session_write_back(&f->session);
     } else {
-        db_thread_write_back(f->thread, pages);
+        db_thread_write_back(f->writers, pages);
     }
 }
 
@@ -98,7 +98,7 @@ static bool write_here(struct file_store *f, struct attempt *a, const struct emb
 }
 
 /* What can be long, whatever it finds. A write that turns out to be, such as the removal of a large blob, is
- * rolled back and goes to the thread too: see write_here. */
+ * rolled back and goes to the writers' thread too: see write_here. */
 static bool is_long(const struct store_request *req) {
     switch (req->verb) {
     case VERB_CONTAINER_DELETE:
@@ -115,7 +115,7 @@ static bool is_long(const struct store_request *req) {
 }
 
 static bool may_write_here(const struct file_store *f, const struct store_request *req) {
-    return f->relaxed && !is_long(req) && db_thread_is_idle(f->thread);
+    return f->relaxed && !is_long(req) && db_thread_is_idle(f->writers);
 }
 
 /* True: it is answered. */
@@ -154,7 +154,7 @@ static void file_send(struct transport *t, struct attempt *a) {
     } else if (world_is_virtual(t->world)) {
         answer_virtual(f, a, &now);
     } else if (!answer_here(f, a, &now)) {
-        db_thread_post(f->thread, a);
+        db_thread_post(verb_writes(a->req->verb) ? f->writers : f->readers, a);
         return;
     }
     a->done(a);
@@ -169,7 +169,8 @@ static void file_drop(struct transport *t, struct attempt *a) {
 
 static void on_woken(struct wakeup *wakeup) {
     struct file_store *f = container_of(wakeup, struct file_store, wakeup);
-    if (db_thread_deliver(f->thread)) {
+    db_thread_deliver(f->readers);
+    if (db_thread_deliver(f->writers)) {
         watchers_notice(f->watchers);
     }
 }
@@ -205,8 +206,9 @@ static void file_unwatch(struct transport *t, struct store_watch *w) {
 
 static void file_free(struct transport *t) {
     struct file_store *f = store_of(t);
-    if (f->thread) {
-        db_thread_free(f->thread);
+    if (f->writers) {
+        db_thread_free(f->writers);
+        db_thread_free(f->readers);
         wakeup_remove(t->world, &f->wakeup);
     }
     if (f->watchers) {
@@ -282,7 +284,8 @@ static bool open_all(struct file_store *f, const char *path, struct error *err) 
     rows_sqlite_wait_until(f->session.rows, 0);
     f->session.rows->content_max = world_is_virtual(w) ? SIZE_MAX : INLINE_BYTES_MAX;
     f->watchers = watchers_new(w, f->wake, look, f);
-    f->thread = db_thread_new(w, &f->files, f->wake, f->relaxed, f->boot_id);
+    f->writers = db_thread_new(w, &f->files, f->wake, f->relaxed, f->boot_id);
+    f->readers = db_thread_new(w, &f->files, f->wake, f->relaxed, f->boot_id);
     f->wakeup.woken = on_woken;
     wakeup_add(w, &f->wakeup);
     return true;

@@ -22,6 +22,9 @@ bool rows_sqlite_prepare(struct rows *rows, int64_t first_etag);
 
 /* Another program may hold SQLite's own lock: wait for it until this boot-time instant; 0: do not. */
 void rows_sqlite_wait_until(struct rows *rows, int64_t instant);
+/* The lock may be had at the last moment, and a process be stopped just then: the boot-time instant now, when that
+ * instant has passed; else 0. */
+int64_t rows_sqlite_late(const struct rows *rows);
 /* The last failure was that lock: ERR_TIMEOUT in rows->err. */
 bool rows_sqlite_was_busy(const struct rows *rows);
 /* The last commit failed in a way that leaves open whether it happened. */

@@ -92,19 +92,14 @@ static int64_t boot_now(void) {
     return t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-static bool may_wait(const struct sqlite *s) {
-    return s->wait_until != 0 && boot_now() < s->wait_until;
-}
-
-/* A process that was stopped in its nap must not find the lock free when it is too late. */
 static int on_busy(void *arg, int count) {
     struct sqlite *s = arg;
     (void)count;
-    if (!may_wait(s)) {
+    if (s->wait_until == 0 || boot_now() >= s->wait_until) {
         return 0;
     }
     nanosleep(&(struct timespec){.tv_nsec = BUSY_NAP_NS}, NULL);
-    return may_wait(s);
+    return 1;
 }
 
 static int on_commit_logged(void *arg, sqlite3 *db, const char *name, int pages) {
@@ -232,6 +227,12 @@ bool rows_sqlite_prepare(struct rows *rows, int64_t first_etag) {
 
 void rows_sqlite_wait_until(struct rows *rows, int64_t instant) {
     sqlite_of(rows)->wait_until = instant;
+}
+
+int64_t rows_sqlite_late(const struct rows *rows) {
+    const struct sqlite *s = container_of(rows, const struct sqlite, rows);
+    int64_t now = s->wait_until ? boot_now() : 0;
+    return now >= s->wait_until ? now : 0;
 }
 
 bool rows_sqlite_was_busy(const struct rows *rows) {

@@ -86,11 +86,16 @@ static void fail_all(struct attempt **list, int count, const struct error *err) 
     }
 }
 
-/* Runs the requests; false when the keeper failed: nothing has been changed then. */
+/* Runs the requests, but none whose time is over; false when the keeper failed: nothing has been changed then. */
 static bool answer_all(struct rows *rows, const struct embedded_now *now, struct attempt **list,
                        int count, uint64_t *slots, int *done) {
+    int64_t late = rows_sqlite_late(rows);
     for (int i = 0; i < count; i++) {
         struct attempt *a = list[i];
+        if (late && late >= a->deadline) {
+            error_set(&a->reply->err, ERR_TIMEOUT, "the store's file was locked all the time");
+            continue;
+        }
         embedded_answer(rows, now, a->req, a->reply);
         if (rows->err.code != ERR_OK) {
             return false;

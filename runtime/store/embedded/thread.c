@@ -215,7 +215,6 @@ static void run_turn(struct db_thread *t, struct turn *turn) {
             break;
         }
         if (lock_wait(&t->session.lock, until)) {
-            drop_overdue(t, turn); /* it may have come at the last moment */
             run_writes(t, turn);
             lock_give(&t->session.lock);
             break;

@@ -1,5 +1,5 @@
-/* thread.h -- the thread of an open store, on which everything is done that may have to wait:
- * writes that must reach the disk or find the lock taken, large reads, writing back the log.
+/* thread.h -- a thread of an open store, on which everything is done that may have to wait: writes that
+ * must reach the disk or find the lock taken, writing back the log; on a second one large reads.
  *
  *     db_thread_post       from the world's thread; the client is answered at its deadline at the latest
  *     db_thread_deliver    after world_wake: answers those that are through
