@@ -78,9 +78,10 @@ local APART_S = 0.05  -- from the beginning of a case to the next one's
 local function in_real_time(store, case, where, start)
   core.sleep(start)
   local ok, answers, late
-  for _ = 1, TRIES do
+  for try = 1, TRIES do
     ok, answers, late = pcall(steps.in_store, store, case, where, SLACK_S)
     if ok and late < LATE_S then break end
+    core.sleep(try * math.random()) -- those that were too slow together are not together again
   end
   return assert(ok and answers, answers)
 end
