@@ -411,6 +411,26 @@ describe("a transfer", function()
     return props.lease_state, props.metadata
   end
 
+  it("takes away what candidates left behind that died a week ago", function()
+    rivals.run({ "a", "b" }, function(a, b)
+      local room, c = rivals.room(), a.store:container "locks"
+      local function propose(who)
+        assert(c:blob("election/boss.next/" .. who):put("x", { metadata = { synod_v = "1", synod_fence = "7" } }))
+      end
+      assert(c:create())
+      propose "dead"
+      synod.sleep(8 * 24 * 3600)
+      propose "young"
+      life(a, room, nil, function(term) return term:transfer "b" end)
+      life(b, room)
+      synod.sleep(20)
+      assert.same({ "a", "b" }, { room.visits[1], room.visits[2] })
+      assert.is_nil((c:blob("election/boss.next/dead"):head()))
+      assert.is_table((c:blob("election/boss.next/young"):head()))
+      stop(room)
+    end)
+  end)
+
   it("makes the chosen one lead, without a free instant, when all of the old term has ended", function()
     rivals.run({ "a", "b", "c" }, function(a, b, c)
       local room, free, drained = rivals.room(), 0, nil

@@ -17,6 +17,7 @@ local hints = require "synod.hints"
 local held_lease = require "synod.lease.held"
 local lease = require "synod.lease"
 local marks = require "synod.lease.mark"
+local sweep = require "synod.sweep"
 local percent = require "synod.percent"
 
 local transfer = {}
@@ -127,6 +128,13 @@ local function take_over(self, id)
   return held_lease.new(self.seat.blob, keeper)
 end
 
+--- Takes away, in the background, proposals of those who died before they could: one is in use for seconds.
+local function clean_later(self, now)
+  sweep.later("old proposals", sweep.old, self.seat.container, now, {
+    prefix = self.seat.name .. ".next/", group_of = function(name) return name end,
+  })
+end
+
 --- Answers an invitation, and waits for what comes of it.
 ---@param self table  an owner, as of what is handed over
 ---@param seen synod.Error  what the look found: seen.fence is the leader's
@@ -159,6 +167,7 @@ function transfer.accept(self, seen, prepare)
     local over = leased == false or leased and (mark.next ~= self.options.me or mark.fence ~= seen.fence)
     return over
   end, place)
+  if held then clean_later(self, proposed.last_modified) end
   return held
 end
 
