@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
-
 /* With its head 1 KiB: what malloc keeps at hand for the next one. */
 enum { CHUNK_BYTES = 992 };
 

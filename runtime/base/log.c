@@ -14,10 +14,6 @@ static const char *const COLORS[LEVELS] = {"\033[2m", "\033[32m", "\033[33m", "\
 static const char *const PLAIN = "\033[0m";
 static const char *const FAINT = "\033[2m";
 
-const char *log_level_name(enum log_level level) {
-    return NAMES[level];
-}
-
 bool log_level_parse(const char *name, enum log_level *level) {
     for (int i = 0; i < LEVELS; i++) {
         if (strcmp(NAMES[i], name) == 0) {

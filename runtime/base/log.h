@@ -43,7 +43,6 @@ struct log_line {
     bool cut;
 };
 
-const char *log_level_name(enum log_level level);
 bool log_level_parse(const char *name, enum log_level *level);
 bool log_format_parse(const char *name, enum log_format *format);
 void log_time(int64_t wall, char out[INSTANT_TEXT_MAX]); /* as lines in JSON have it */

@@ -21,11 +21,6 @@ bool pairs_add(struct pairs *p, const char *name, const char *value) {
            buf_append(&p->text, value, v);
 }
 
-bool pairs_set(struct pairs *p, const char *name, const char *value) {
-    pairs_remove(p, name);
-    return pairs_add(p, name, value);
-}
-
 static const char *find(const struct pairs *p, const char *name) {
     for (const char *at = pairs_first(p); at; at = pairs_next(p, at)) {
         if (strcasecmp(at, name) == 0) {

@@ -18,8 +18,6 @@ void pairs_init(struct pairs *p);
 void pairs_release(struct pairs *p);
 void pairs_clear(struct pairs *p);
 bool pairs_add(struct pairs *p, const char *name, const char *value); /* no check for a double */
-bool pairs_set(struct pairs *p, const char *name,
-               const char *value); /* replaces one of that name */
 void pairs_remove(struct pairs *p, const char *name);
 const char *pairs_get(const struct pairs *p, const char *name); /* NULL when absent */
 bool pairs_copy(struct pairs *to, const struct pairs *from);

@@ -21,18 +21,12 @@ uint64_t hash_bytes(uint64_t seed, const void *data, size_t n) {
     return mix(h);
 }
 
-uint64_t random_keyed(uint64_t seed, const char *domain, uint64_t instance, uint64_t ordinal) {
-    uint64_t h = hash_bytes(seed, domain, strlen(domain));
-    return mix(mix(h ^ instance) + ordinal * UINT64_C(0x9e3779b97f4a7c15));
-}
-
 void random_init(struct random *r, uint64_t seed, const char *domain, uint64_t instance) {
-    r->seed = seed;
     r->domain = mix(hash_bytes(seed, domain, strlen(domain)) ^ instance);
     r->ordinal = 0;
 }
 
-uint64_t random_next(struct random *r) {
+static uint64_t random_next(struct random *r) {
     return mix(r->domain + r->ordinal++ * UINT64_C(0x9e3779b97f4a7c15));
 }
 

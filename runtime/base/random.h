@@ -11,17 +11,14 @@
 #include <stdint.h>
 
 uint64_t hash_bytes(uint64_t seed, const void *data, size_t n);
-uint64_t random_keyed(uint64_t seed, const char *domain, uint64_t instance, uint64_t ordinal);
 
 /* A generator of one domain: counts its own ordinals. */
 struct random {
-    uint64_t seed;
-    uint64_t domain;
+    uint64_t domain; /* the hash of seed, domain and instance */
     uint64_t ordinal;
 };
 
 void random_init(struct random *r, uint64_t seed, const char *domain, uint64_t instance);
-uint64_t random_next(struct random *r);
 double random_unit(struct random *r); /* [0, 1) */
 void random_fill(struct random *r, void *out, size_t n);
 

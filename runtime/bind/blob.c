@@ -5,7 +5,8 @@
 
 #include "store/names.h"
 
-const char *check_blob_name(lua_State *L, int arg) {
+/* A name that the service forbids is raised. */
+static const char *check_blob_name(lua_State *L, int arg) {
     size_t len;
     const char *name = luaL_checklstring(L, arg, &len);
     const char *fault = name_fault_blob(name, len);

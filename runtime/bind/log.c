@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "bind/bind.h"
@@ -33,12 +32,7 @@ static struct lua_log *log_of(lua_State *L) {
 }
 
 static int64_t wall_now(struct vm *vm) {
-    if (vm_world(vm)) {
-        return world_wall(vm_world(vm));
-    }
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+    return vm_world(vm) ? world_wall(vm_world(vm)) : clock_realtime();
 }
 
 static const char *task_name(struct vm *vm, char out[TASK_NAME_MAX]) {

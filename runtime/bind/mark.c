@@ -1,8 +1,6 @@
 /* bind/mark.c -- what stands in the metadata of a held blob, for Lua. */
 #include "bind/bind.h"
 
-#include <string.h>
-
 #include "lease/mark.h"
 
 /* Pushes the table at 1 as the text of pairs. */

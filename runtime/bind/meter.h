@@ -6,8 +6,6 @@
 
 #include "store/meter.h"
 
-struct vm;
-
 /* Where a store of this name is to be added up when it is closed; lives as long as the state. Raises when memory is
  * short. */
 struct meter *ledger_page(lua_State *L, const char *name);
@@ -15,8 +13,5 @@ void ledger_add(struct meter *page, const struct meter *m);
 
 /* Pushes {PutBlob = 3, ...}, or with `outcomes` {PutBlob = {done = 2, refused = 1}, ...}. */
 void push_meter(lua_State *L, const struct meter *m, bool outcomes);
-
-/* core.usage() */
-void bind_meter(lua_State *L, struct vm *vm);
 
 #endif

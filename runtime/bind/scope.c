@@ -14,8 +14,6 @@
  */
 #include "bind/scope.h"
 
-#include <string.h>
-
 #include "bind/store.h"
 
 struct bound_scope {

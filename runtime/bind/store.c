@@ -113,8 +113,7 @@ static int open_store(lua_State *L) {
     if (faults) {
         t = transport_faulty_new(t, faults, count);
     }
-    b->store = store_over(vm_world(vm), t);
-    store_meter_into(b->store, &b->meter);
+    b->store = store_over(vm_world(vm), t, &b->meter);
     vm_keep(vm, &b->resource);
     b->page = ledger_page(L, name_of(t, url));
     return 1;
@@ -341,7 +340,8 @@ static int store_changed(lua_State *L) {
 
 /* ---- places ---- */
 
-const char *check_container_name(lua_State *L, int arg) {
+/* A name that the service forbids is raised. */
+static const char *check_container_name(lua_State *L, int arg) {
     size_t len;
     const char *name = luaL_checklstring(L, arg, &len);
     const char *fault = name_fault_container(name, len);

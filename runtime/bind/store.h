@@ -56,10 +56,6 @@ struct place *place_check(lua_State *L, int arg, const char *type);
 void place_push(lua_State *L, int owner, struct bound_store *store, const char *type,
                 const char *container, const char *name);
 
-/* The name at `arg`, checked: a name that the service forbids is raised. */
-const char *check_container_name(lua_State *L, int arg);
-const char *check_blob_name(lua_State *L, int arg);
-
 /* A loose call. */
 struct store_call *call_new(lua_State *L, struct bound_store *store, enum store_verb verb);
 struct store_call *place_call(lua_State *L, struct place *p, enum store_verb verb);

@@ -1,7 +1,6 @@
 /* keeper_look.c -- what lies at a keeper's place: looked at, and made when it is absent. */
 #include "lease/keeper_kind.h"
 
-#include <stdio.h>
 #include <string.h>
 
 bool keeper_copy(struct store_call *call, const char **field, const char *text) {

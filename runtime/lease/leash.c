@@ -1,7 +1,6 @@
 /* leash.c -- our side of a leash: it is started, told, and judged. */
 #include "lease/leash.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

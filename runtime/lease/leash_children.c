@@ -1,5 +1,4 @@
 /* leash_children.c -- the children of a process, found in /proc by their parent's number. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>

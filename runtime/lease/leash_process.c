@@ -20,7 +20,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/descriptor.h"
 #include "base/instant.h"
 #include "lease/leash.h"

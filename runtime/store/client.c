@@ -60,8 +60,7 @@ struct store {
     struct call_state *calls; /* every one that was not freed */
     struct call_state *spare; /* the memory of one, kept for the next; NULL: none */
     bool closing;
-    struct meter own;
-    struct meter *meter; /* what counts: its own, or one that outlives it */
+    struct meter *meter; /* outlives it */
 };
 
 static void try_start(struct call_state *s);
@@ -69,11 +68,11 @@ static void try_done(struct attempt *a);
 
 /* ---- stores ---- */
 
-struct store *store_over(struct world *w, struct transport *t) {
+struct store *store_over(struct world *w, struct transport *t, struct meter *m) {
     struct store *s = xcalloc(1, sizeof *s);
     s->world = w;
     s->transport = t;
-    s->meter = &s->own;
+    s->meter = m;
     uint64_t seed;
     world_random(w, &seed, sizeof seed);
     random_init(&s->random, seed, "store", 0);
@@ -86,14 +85,6 @@ const char *store_kind(const struct store *s) {
 
 struct transport *store_transport(struct store *s) {
     return s->transport;
-}
-
-const struct meter *store_meter(const struct store *s) {
-    return s->meter;
-}
-
-void store_meter_into(struct store *s, struct meter *m) {
-    s->meter = m;
 }
 
 /* ---- the life of a call ---- */

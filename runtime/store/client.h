@@ -1,6 +1,7 @@
 /* client.h -- a store as the rest of the runtime sees it: calls with deadlines and retries.
  *
- *     struct store *s = store_open(world, "embedded:/path/store.db", &err);
+ *     struct transport *t = transport_open(world, "embedded:/path/store.db", &err);
+ *     struct store *s = store_over(world, t, &meter);
  *     struct store_call *c = store_call_new(s, VERB_BLOB_PUT);
  *     c->req.container = arena_strdup(&c->arena, "flags"); ...
  *     c->timeout = 10 * NS_PER_S;
@@ -46,9 +47,8 @@ struct store_call {
  * azure/account.h), an account's address (https://...), or a connection string. NULL and err when it cannot be
  * opened; err never shows the url, which may hold a key. */
 struct transport *transport_open(struct world *w, const char *url, struct error *err);
-struct store *store_open(struct world *w, const char *url, struct error *err);
-/* Over a transport made elsewhere, which it takes over. */
-struct store *store_over(struct world *w, struct transport *t);
+/* Takes the transport over; transactions that have ended are counted into the meter, which outlives it. */
+struct store *store_over(struct world *w, struct transport *t, struct meter *m);
 void store_free(struct store *s); /* ends every call under way */
 const char *store_kind(const struct store *s);
 struct transport *store_transport(struct store *s);
@@ -59,10 +59,5 @@ void store_call_abandon(struct store_call *call);
 /* No attempt is made but the one under way: `done` comes soon, and at once when none is. */
 void store_call_hurry(struct store_call *call);
 void store_call_free(struct store_call *call); /* finished, or never started */
-
-/* The transactions that have ended. The meter is the store's own until it is told to count into another,
- * which outlives it; what was counted before stays in the former. */
-const struct meter *store_meter(const struct store *s);
-void store_meter_into(struct store *s, struct meter *m);
 
 #endif

@@ -1,6 +1,6 @@
 /* entity.h -- a table's entity: two keys and typed properties, in an arena.
  *
- *     struct entity *e = entity_new(&arena, "worker", 6, "3", 1);
+ *     struct entity *e = entity_new(&arena, "worker", "3");
  *     entity_set(e, &arena, "port", &(struct edm_value){.type = EDM_INT32, .integer = 80});
  *     const char *fault = entity_fault(e, &word);        NULL: the service takes it
  *

@@ -8,7 +8,7 @@ const char *meter_outcome_word(enum meter_outcome outcome) {
     return WORDS[outcome];
 }
 
-enum meter_outcome meter_outcome_of(const struct attempt *a) {
+static enum meter_outcome outcome_of(const struct attempt *a) {
     const struct error *e = &a->reply->err;
     switch (e->code) {
     case ERR_OK:
@@ -40,7 +40,7 @@ enum meter_outcome meter_outcome_of(const struct attempt *a) {
 
 void meter_count(struct meter *m, const struct attempt *a) {
     if (!a->kept_back) {
-        m->counts[a->req->verb][meter_outcome_of(a)]++;
+        m->counts[a->req->verb][outcome_of(a)]++;
     }
 }
 

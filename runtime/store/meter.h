@@ -27,9 +27,7 @@ struct meter {
 };
 
 const char *meter_outcome_word(enum meter_outcome outcome);
-/* What came of an attempt that has ended. */
-enum meter_outcome meter_outcome_of(const struct attempt *a);
-void meter_count(struct meter *m, const struct attempt *a);
+void meter_count(struct meter *m, const struct attempt *a); /* one that has ended */
 uint64_t meter_total(const struct meter *m, enum store_verb verb);
 
 #endif

@@ -92,8 +92,3 @@ struct transport *transport_open(struct world *w, const char *url, struct error 
               "connection string");
     return NULL;
 }
-
-struct store *store_open(struct world *w, const char *url, struct error *err) {
-    struct transport *t = transport_open(w, url, err);
-    return t ? store_over(w, t) : NULL;
-}

@@ -135,10 +135,9 @@ struct store_request {
 
     /* lists and queries: one page */
     const char *prefix;
-    const char *marker;    /* opaque; NULL: from the start */
-    int64_t max_results;   /* items in this page, or UNSET */
-    bool with_metadata;    /* list: send each item's metadata */
-    const char *delimiter; /* list by virtual folders; NULL: flat */
+    const char *marker;  /* opaque; NULL: from the start */
+    int64_t max_results; /* items in this page, or UNSET */
+    bool with_metadata;  /* list: send each item's metadata */
 
     /* leases; when.lease is the id that is held: renew, change, release */
     enum lease_action action;

@@ -1,5 +1,4 @@
 /* heap.c -- a script's memory: counted, and limited when asked. */
-#include <lauxlib.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,9 +158,4 @@ void vm_open_reserve(lua_State *L) {
 size_t vm_memory_limit(lua_State *L) {
     struct heap *h = heap_of(L);
     return h ? h->limit : 0;
-}
-
-size_t vm_memory_used(lua_State *L) {
-    struct heap *h = heap_of(L);
-    return h ? h->used : 0;
 }

@@ -12,7 +12,6 @@
  * again a little later. Only a scope's hard stop is, at every instruction from then on.
  */
 #include <errno.h>
-#include <lauxlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -9,7 +9,6 @@
  *
  * In CANCEL all tasks are cancelled, again each second; what has not ended at `give_up` is dropped.
  */
-#include <lauxlib.h>
 #include <signal.h>
 #include <string.h>
 

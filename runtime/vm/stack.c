@@ -6,7 +6,6 @@
  * it was when it called: what lies on the stack above its own few values is still there. A catcher
  * that calls what it protects has a fixed number of values below it.
  */
-#include <lauxlib.h>
 #include <string.h>
 
 #include "vm/vm_impl.h"

@@ -14,7 +14,6 @@
 #include <lauxlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "vm/vm_impl.h"
 
 /* ---- the beginning ---- */

@@ -1,7 +1,6 @@
 /* vm.c -- what belongs to an instance and is neither a task nor the run of them. */
 #include "vm/vm.h"
 
-#include <lauxlib.h>
 #include <string.h>
 
 #include "vm/vm_impl.h"

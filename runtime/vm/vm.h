@@ -35,7 +35,6 @@ bool vm_limit_memory(lua_State *L, size_t bytes);
 /* The limit was reached: a part more from now on, once and for all, to say so and to clean up. */
 void vm_open_reserve(lua_State *L);
 size_t vm_memory_limit(lua_State *L);
-size_t vm_memory_used(lua_State *L);
 
 /* Pushes the userdata that owns it, which the registry keeps. */
 struct vm *vm_new(lua_State *L);

@@ -23,10 +23,18 @@ struct loop {
     int64_t armed; /* what the timer was last set to */
 };
 
-int64_t clock_boottime(void) {
+static int64_t read_clock(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
+    clock_gettime(clock, &t);
     return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+int64_t clock_boottime(void) {
+    return read_clock(CLOCK_BOOTTIME);
+}
+
+int64_t clock_realtime(void) {
+    return read_clock(CLOCK_REALTIME);
 }
 
 static void must(int rc, const char *what) {
@@ -101,10 +109,6 @@ void loop_wait(struct loop *l, int64_t until) {
 
 void loop_wake(struct loop *l) {
     uv_async_send(&l->wake);
-}
-
-struct uv_loop_s *loop_uv(struct loop *l) {
-    return &l->uv;
 }
 
 /* The handle outlives the watch by one turn of the loop, as libuv wants it. */

@@ -5,7 +5,7 @@
  *     int rc = stream_connect(&s, address, len);        -EINPROGRESS: await WATCH_WRITE, then
  *     rc = stream_connected(&s);                        0, or -errno
  *     rc = stream_fill(&s);                             -EAGAIN: await WATCH_READ
- *     const char *line = stream_line(&s, &len);  ... stream_take(&s, len);
+ *     size_t len = stream_line(&s);  ... the first len bytes of stream_data(&s) ...  stream_take(&s, len);
  *     stream_close(&s);
  *
  * Nothing is read that nobody asked for and nothing is kept to be written, so that a slow peer slows

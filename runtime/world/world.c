@@ -46,10 +46,6 @@ void world_wake(struct world *w) {
     loop_wake(w->loop);
 }
 
-struct uv_loop_s *world_uv_loop(struct world *w) {
-    return loop_uv(w->loop);
-}
-
 void wakeup_add(struct world *w, struct wakeup *wakeup) {
     wakeup->next = w->wakeups;
     w->wakeups = wakeup;

@@ -33,10 +33,11 @@ bool world_is_virtual(const struct world *w);
 
 /* Nanoseconds of the boot-time clock: for every deadline and every duration. */
 int64_t world_now(struct world *w);
-/* The same of the real clock, for a process that has no world. */
-int64_t clock_boottime(void);
 /* Nanoseconds since 1970-01-01 UTC: for what people and stores read. */
 int64_t world_wall(struct world *w);
+/* The same of the real clocks: for a process that has no world, and for other threads. */
+int64_t clock_boottime(void);
+int64_t clock_realtime(void);
 /* Unpredictable bytes: ids, nonces, jitter. */
 void world_random(struct world *w, void *out, size_t n);
 
@@ -85,8 +86,5 @@ void world_release(struct world *w);
 bool world_wait(struct world *w);
 /* Run what is due, without waiting. */
 void world_poll(struct world *w);
-
-/* The libuv loop below, for the files that drive libuv themselves (streams); never NULL. */
-struct uv_loop_s *world_uv_loop(struct world *w);
 
 #endif

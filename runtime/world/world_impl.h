@@ -51,6 +51,5 @@ void loop_free(struct loop *l);
 void loop_poll(struct loop *l);
 void loop_wait(struct loop *l, int64_t until); /* boot-time ns; NEVER: until something happens */
 void loop_wake(struct loop *l);
-struct uv_loop_s *loop_uv(struct loop *l);
 
 #endif

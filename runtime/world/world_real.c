@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "world/world_impl.h"
@@ -24,9 +23,7 @@ static int64_t real_now(struct world *w) {
 
 static int64_t real_wall(struct world *w) {
     (void)w;
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+    return clock_realtime();
 }
 
 static void draw(void *out, size_t n) {

@@ -2,7 +2,6 @@
  *
  * The service wants the ids of a blob's blocks in Base64 and of one length. An upload's name and the number
  * of the block in eight digits are that already: letters and digits, a multiple of four of them. */
-#include <string.h>
 
 #include "store/azure/impl.h"
 

@@ -64,7 +64,6 @@ static void add_parameter(struct buf *url, const char *name, const char *value) 
 }
 
 static void add_page(struct buf *url, const struct store_request *req) {
-    add_parameter(url, "delimiter", req->delimiter);
     add_parameter(url, "include", req->with_metadata ? "metadata" : NULL);
     add_parameter(url, "marker", req->marker);
     if (req->max_results != UNSET) {

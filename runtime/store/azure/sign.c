@@ -8,9 +8,10 @@
 #include <strings.h>
 
 #include "base/alloc.h"
+#include "base/base64.h"
 #include "store/library.h"
 
-enum { DIGEST_BYTES = 32, DIGEST_TEXT = 44 };
+enum { DIGEST_BYTES = 32 };
 
 struct crypto {
     LIBRARY_CRYPTO_FUNCTIONS(LIBRARY_POINTER)
@@ -23,56 +24,6 @@ struct signer {
     EVP_MAC_CTX *hmac; /* keyed once; it knows how to begin again */
     char *account;
 };
-
-static int base64_value(char c) {
-    return c >= 'A' && c <= 'Z'   ? c - 'A'
-           : c >= 'a' && c <= 'z' ? c - 'a' + 26
-           : c >= '0' && c <= '9' ? c - '0' + 52
-           : c == '+'             ? 62
-           : c == '/'             ? 63
-                                  : -1;
-}
-
-/* The bytes that padded base64 text stands for: their number, or -1. */
-static int base64_decode(const char *text, size_t n, unsigned char *out, size_t room) {
-    size_t padding = n >= 1 && text[n - 1] == '=' ? (n >= 2 && text[n - 2] == '=' ? 2 : 1) : 0;
-    size_t bytes = n / 4 * 3 - padding;
-    if (n == 0 || n % 4 != 0 || bytes > room) {
-        return -1;
-    }
-    unsigned bits = 0;
-    int held = 0;
-    size_t len = 0;
-    for (size_t i = 0; i < n - padding; i++) {
-        int v = base64_value(text[i]);
-        if (v < 0) {
-            return -1;
-        }
-        bits = (bits << 6 | (unsigned)v) & 0xffffffu;
-        held += 6;
-        if (held >= 8) {
-            held -= 8;
-            out[len++] = (unsigned char)(bits >> held);
-        }
-    }
-    return (int)bytes;
-}
-
-static void base64_digest(const unsigned char digest[DIGEST_BYTES], char out[DIGEST_TEXT + 1]) {
-    static const char ALPHABET[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    unsigned char in[DIGEST_BYTES + 1] = {0};
-    memcpy(in, digest, DIGEST_BYTES);
-    for (int i = 0, o = 0; o < DIGEST_TEXT; i += 3, o += 4) {
-        unsigned bits = (unsigned)in[i] << 16 | (unsigned)in[i + 1] << 8 | in[i + 2];
-        out[o] = ALPHABET[bits >> 18];
-        out[o + 1] = ALPHABET[bits >> 12 & 63];
-        out[o + 2] = ALPHABET[bits >> 6 & 63];
-        out[o + 3] = ALPHABET[bits & 63];
-    }
-    out[DIGEST_TEXT - 1] = '='; /* 32 bytes leave one place over */
-    out[DIGEST_TEXT] = '\0';
-}
 
 static bool set_key(struct signer *s, const unsigned char *key, size_t n) {
     EVP_MAC *mac = s->crypto.EVP_MAC_fetch(NULL, "HMAC", NULL);
@@ -99,12 +50,14 @@ struct signer *signer_new(const char *account, const char *key, size_t key_len, 
         return NULL;
     }
     unsigned char bytes[SIGN_KEY_MAX];
-    int n = base64_decode(key, key_len, bytes, sizeof bytes);
-    bool ok = n > 0 && set_key(s, bytes, (size_t)n);
+    size_t n = 0;
+    bool is_key =
+        key_len / 4 * 3 <= sizeof bytes && base64_decode(key, key_len, (char *)bytes, &n) && n > 0;
+    bool ok = is_key && set_key(s, bytes, n);
     s->crypto.OPENSSL_cleanse(bytes, sizeof bytes);
     s->account = xstrdup(account);
     if (!ok) {
-        if (n > 0) {
+        if (is_key) {
             error_set(err, ERR_UNSUPPORTED, "libcrypto offers no HMAC with SHA-256 here");
         } else {
             error_set(err, ERR_INVALID_INPUT, "the account key is not base64 text");
@@ -342,9 +295,7 @@ bool signer_authorization(struct signer *s, bool lite, const struct buf *text, s
     if (!ok) {
         return false;
     }
-    char encoded[DIGEST_TEXT + 1];
-    base64_digest(digest, encoded);
     buf_clear(out);
     return buf_puts(out, lite ? "SharedKeyLite " : "SharedKey ") && buf_puts(out, s->account) &&
-           buf_putc(out, ':') && buf_append(out, encoded, DIGEST_TEXT);
+           buf_putc(out, ':') && base64_encode(out, digest, sizeof digest);
 }

@@ -14,7 +14,7 @@
 #include "base/error.h"
 
 enum {
-    SIGN_KEY_MAX = 256,         /* bytes of a decoded key */
+    SIGN_KEY_MAX = 258,         /* bytes of a decoded key: whole threes */
     SIGN_TEXT_MAX = 128 * 1024, /* bytes of what is signed */
     SIGN_LINES_MAX = 512,       /* x-ms-* headers of a request */
     SIGN_PARAMETERS_MAX = 16,   /* of a query */

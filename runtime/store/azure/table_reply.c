@@ -5,7 +5,6 @@
 #include <strings.h>
 
 #include "store/azure/impl.h"
-#include "store/azure/props.h"
 #include "store/entity.h"
 
 static struct json *json_of(struct azure *az, struct error *err) {

@@ -11,7 +11,6 @@
  */
 #include "store/azure/token.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

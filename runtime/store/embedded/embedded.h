@@ -5,9 +5,10 @@
  * lease, the conditions, existence; a refusal leaves every record as it was.
  *
  * embedded.c        which verb is answered where
- * container.c, blob.c, append.c, list.c
+ * container.c, blob.c, blocks.c, copy.c, queue.c, message.c, table.c, table_entity.c, table_query.c
+ * list.c            pages of containers, blobs and queues; filter.c  which entities a query takes
  * conditions.c, names.c   the checks
- * lease.c    leases, by the rules of lease_rules.h
+ * lease.c           leases, by the rules of lease_rules.h
  * file.c, memory.c                          the transports
  */
 #ifndef SYNOD_STORE_EMBEDDED_H

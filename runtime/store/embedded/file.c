@@ -48,16 +48,10 @@ static struct embedded_now now_of(struct file_store *f) {
         .boot = world_now(w), .wall = world_wall(w), .boot_id = f->boot_id};
 }
 
-/* Real time, also in a virtual world: for waits on other processes. */
-static int64_t real_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
+/* In real time, also in a virtual world: it waits for other processes. */
 static bool lock_by_asking(struct store_lock *lock, int64_t until) {
     while (!lock_try(lock)) {
-        if (real_now() >= until) {
+        if (clock_boottime() >= until) {
             return false;
         }
         nanosleep(&(struct timespec){.tv_nsec = OPEN_NAP_NS}, NULL);
@@ -128,7 +122,7 @@ static bool answer_here(struct file_store *f, struct attempt *a, const struct em
 
 static void answer_virtual(struct file_store *f, struct attempt *a,
                            const struct embedded_now *now) {
-    int64_t until = real_now() + OPEN_WAIT_MS * NS_PER_MS;
+    int64_t until = clock_boottime() + OPEN_WAIT_MS * NS_PER_MS;
     rows_sqlite_wait_until(f->session.rows, until);
     if (!verb_writes(a->req->verb)) {
         if (!session_read(&f->session, now, a)) {
@@ -271,7 +265,7 @@ static bool prepare(struct file_store *f, int64_t until, struct error *err) {
 
 static bool open_all(struct file_store *f, const char *path, struct error *err) {
     struct world *w = f->transport.world;
-    int64_t until = real_now() + OPEN_WAIT_MS * NS_PER_MS;
+    int64_t until = clock_boottime() + OPEN_WAIT_MS * NS_PER_MS;
     if (!files_open(&f->files, path, err)) {
         return false;
     }

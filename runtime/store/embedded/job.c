@@ -1,7 +1,6 @@
 #include "store/embedded/job.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "store/entity.h"
@@ -54,10 +53,10 @@ static bool copy_request(struct db_job *job, const struct store_request *from) {
         &req->upload,        &req->source_container,
         &req->source_name,   &req->source_if_match,
         &req->prefix,        &req->marker,
-        &req->delimiter,     &req->proposed_id,
-        &req->receipt,       &req->partition,
-        &req->row,           &req->row_to,
-        &req->filter,        &req->select,
+        &req->proposed_id,   &req->receipt,
+        &req->partition,     &req->row,
+        &req->row_to,        &req->filter,
+        &req->select,
     };
     bool ok = true;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {

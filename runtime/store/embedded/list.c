@@ -1,25 +1,9 @@
 /* list.c -- pages of containers, blobs and queues, in byte order of their names.
  *
- * A marker is the name with which the next page begins. With a delimiter, all names that go on with it
- * after the prefix become one item, named up to and with the delimiter and without an ETag; the scan
- * then jumps behind them. */
+ * A marker is the name with which the next page begins. */
 #include <string.h>
 
 #include "store/embedded/part.h"
-
-/* The smallest text above all that begin with `text`: cut the 0xFF bytes at its end, raise the last
- * byte. False: there is none. */
-static bool text_above(struct buf *text) {
-    while (text->len > 0 && (unsigned char)text->data[text->len - 1] == 0xFF) {
-        text->len--;
-    }
-    if (text->len == 0) {
-        return false;
-    }
-    text->data[text->len - 1]++;
-    text->data[text->len] = '\0';
-    return true;
-}
 
 struct listing {
     struct answer *a;
@@ -48,34 +32,6 @@ static bool add_row(struct listing *l, const struct row *row) {
            refuse(l->a, ERR_NO_MEMORY);
 }
 
-/* Adds the folder that `name` lies in and jumps behind it. */
-static bool add_folder(struct listing *l, const char *name, size_t len) {
-    if (!reply_add_item(l->a->reply, name, len)) {
-        return refuse(l->a, ERR_NO_MEMORY);
-    }
-    struct buf above;
-    buf_init(&above, NAME_MAX_BLOB * 4);
-    bool ok = buf_append(&above, name, len) && text_above(&above);
-    ok = ok && l->a->rows->ops->seek(l->a->rows, l->kind, l->parent, above.data);
-    buf_release(&above);
-    return ok || refuse_keeper(l->a);
-}
-
-/* The length of the folder name `name` begins with, 0 when it lies in none. */
-static size_t folder_length(const struct listing *l, const char *name) {
-    const char *delimiter = l->kind == ROW_BLOB ? l->a->req->delimiter : NULL;
-    if (!delimiter || !delimiter[0]) {
-        return 0;
-    }
-    const char *at = strstr(name + l->prefix_len, delimiter);
-    return at ? (size_t)(at - name) + strlen(delimiter) : 0;
-}
-
-static bool add(struct listing *l, const struct row *row) {
-    size_t folder = folder_length(l, row->name);
-    return folder ? add_folder(l, row->name, folder) : add_row(l, row);
-}
-
 static bool list_page(struct listing *l) {
     struct answer *a = l->a;
     for (;;) {
@@ -91,7 +47,7 @@ static bool list_page(struct listing *l) {
             a->reply->next_marker = arena_strdup(&a->reply->arena, row.name);
             return a->reply->next_marker || refuse(a, ERR_NO_MEMORY);
         }
-        if (!add(l, &row)) {
+        if (!add_row(l, &row)) {
             return false;
         }
     }

@@ -104,7 +104,7 @@ bool table_name_allowed(struct answer *a);
 const char *table_name(struct answer *a);
 bool answer_table(struct answer *a, const char *table); /* is it there? */
 
-/* entity.c */
+/* table_entity.c */
 struct entity;
 /* The name of an entity's record: see rows_schema.c. NULL: no memory, refused. */
 const char *entity_name(struct answer *a, const char *partition, const char *row);

@@ -44,7 +44,6 @@ static void close_reads(struct sqlite *s) {
     close_read(s, READING_CONTENT);
 }
 
-/* Runs a statement that gives no rows. */
 bool sqlite_too_large(struct sqlite *s) {
     s->rows.large = true;
     error_set(&s->rows.err, ERR_ANSWER_TOO_LARGE, NULL);

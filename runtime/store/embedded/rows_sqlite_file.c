@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/instant.h"
 #include "store/embedded/rows_schema.h"
+#include "world/world.h"
 
 enum {
     CACHE_KIB = 256,
@@ -86,16 +86,10 @@ bool sqlite_fail(struct sqlite *s, int code) {
     return false;
 }
 
-static int64_t boot_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
 static int on_busy(void *arg, int count) {
     struct sqlite *s = arg;
     (void)count;
-    if (s->wait_until == 0 || boot_now() >= s->wait_until) {
+    if (s->wait_until == 0 || clock_boottime() >= s->wait_until) {
         return 0;
     }
     nanosleep(&(struct timespec){.tv_nsec = BUSY_NAP_NS}, NULL);
@@ -231,7 +225,7 @@ void rows_sqlite_wait_until(struct rows *rows, int64_t instant) {
 
 int64_t rows_sqlite_late(const struct rows *rows) {
     const struct sqlite *s = container_of(rows, const struct sqlite, rows);
-    int64_t now = s->wait_until ? boot_now() : 0;
+    int64_t now = s->wait_until ? clock_boottime() : 0;
     return now >= s->wait_until ? now : 0;
 }
 

@@ -64,16 +64,9 @@ static struct db_job *list_pop(struct job_list *l) {
     return job;
 }
 
-static int64_t read_clock(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
 static struct embedded_now now_here(const struct db_thread *t) {
-    return (struct embedded_now){.boot = read_clock(CLOCK_BOOTTIME),
-                                 .wall = read_clock(CLOCK_REALTIME),
-                                 .boot_id = t->boot_id};
+    return (struct embedded_now){
+        .boot = clock_boottime(), .wall = clock_realtime(), .boot_id = t->boot_id};
 }
 
 /* The turn: the jobs taken together. All below runs on the thread. */
@@ -131,7 +124,7 @@ static bool is_stopping(struct db_thread *t) {
 
 /* Answers those that must not begin any more; the earliest deadline of the others. */
 static int64_t drop_overdue(struct db_thread *t, struct turn *turn) {
-    int64_t now = read_clock(CLOCK_BOOTTIME), earliest = NEVER;
+    int64_t now = clock_boottime(), earliest = NEVER;
     bool stopping = is_stopping(t);
     int kept = 0;
     for (int i = 0; i < turn->count; i++) {
@@ -241,7 +234,7 @@ static void write_back(struct db_thread *t, int pages) {
     struct rows *rows = t->session.rows;
     rows_sqlite_wait_until(rows, 0);
     session_write_back(&t->session);
-    int64_t until = read_clock(CLOCK_BOOTTIME) + CHECKPOINT_PATIENCE_MS * NS_PER_MS;
+    int64_t until = clock_boottime() + CHECKPOINT_PATIENCE_MS * NS_PER_MS;
     if (pages >= LOG_PAGES_HOLD && lock_wait(&t->session.lock, until)) {
         session_write_back(&t->session);
         lock_give(&t->session.lock);
