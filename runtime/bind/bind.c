@@ -183,6 +183,11 @@ void bind_set_number(lua_State *L, const char *field, int64_t number) {
     }
 }
 
+void bind_set_seconds(lua_State *L, const char *field, int64_t ns) {
+    lua_pushnumber(L, seconds_from_ns(ns));
+    lua_setfield(L, -2, field);
+}
+
 int64_t bind_opt_integer_field(lua_State *L, int table, const char *field, int64_t absent) {
     if (!push_field(L, table, field)) {
         return absent;

@@ -44,6 +44,8 @@ bool bind_opt_boolean_field(lua_State *L, int table, const char *field, bool abs
 /* A field of the table at the top; "" and 0, what is not told, leave it absent. */
 void bind_set_text(lua_State *L, const char *field, const char *text);
 void bind_set_number(lua_State *L, const char *field, int64_t number);
+/* The same of a time, 0 too. */
+void bind_set_seconds(lua_State *L, const char *field, int64_t ns);
 
 /* One per file of this room, in the order of luaopen_synod_core: X(noun). */
 #define BIND_LIST(X)                                                                               \
@@ -63,6 +65,7 @@ void bind_set_number(lua_State *L, const char *field, int64_t number);
     X(body)                                                                                        \
     X(lease)                                                                                       \
     X(mark)                                                                                        \
+    X(timing)                                                                                      \
     X(keeper)                                                                                      \
     X(meter)                                                                                       \
     X(input)                                                                                       \

@@ -11,34 +11,18 @@
  *     keeper:scope() -> a scope for synod.guard, which moves and stops with the lease
  *     keeper:successor() -> another keeper, which knows what this one saw
  *     keeper.id, keeper.fence
- *     core.lease_timing(ttl, [renew], [try]) -> {ttl =, renew =, try =, soft =, hard =, ...}, or nil, why
  *
  * A try whose task is cancelled gives back what it took, or may have taken, without anybody waiting for that; so
  * does a keeper that is collected while it holds. A release goes on when its task is cancelled.
  */
-#include "bind/store.h"
+#include "bind/keeper.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "bind/scope.h"
-#include "lease/keeper.h"
 #include "store/lease_rules.h"
 
 #define KEEPER_TYPE "synod.Keeper"
-
-struct bound_keeper {
-    struct bound_store *store; /* kept alive by the place, the first user value */
-    struct place *place;
-    struct keeper *keeper;            /* NULL: collected, or left to itself */
-    struct bound_keeper *prev, *next; /* of the store's */
-    struct keeper_listener listener;
-    struct waitlist waiting; /* for the loss */
-    struct task *caller;     /* waits for a try, release or change; NULL: nobody does */
-    bool done;               /* it has ended */
-    const char *operation;   /* what it is, for errors */
-};
 
 /* ---- life ---- */
 
@@ -163,7 +147,7 @@ static int l_keeper(lua_State *L) {
     return 1;
 }
 
-static struct bound_keeper *keeper_check(lua_State *L) {
+struct bound_keeper *keeper_check(lua_State *L) {
     struct bound_keeper *b = luaL_checkudata(L, 1, KEEPER_TYPE);
     if (!b->keeper) {
         luaL_error(L, "this lease was given up");
@@ -188,11 +172,6 @@ static int fail(lua_State *L, const struct bound_keeper *b, const struct error *
     return bind_fail(L, e, b->operation, target);
 }
 
-static void set_seconds(lua_State *L, const char *field, int64_t ns) {
-    lua_pushnumber(L, seconds_from_ns(ns));
-    lua_setfield(L, -2, field);
-}
-
 /* Who has it, into the err table at the top. */
 static void tell_holder(lua_State *L, struct vm *vm, const struct keeper *k) {
     const struct mark *m = keeper_seen(k);
@@ -206,7 +185,7 @@ static void tell_holder(lua_State *L, struct vm *vm, const struct keeper *k) {
     bind_set_number(L, "pid", m->pid);
     bind_set_number(L, "fence", m->fence);
     if (again != NEVER) {
-        set_seconds(L, "again", again > now ? again - now : 0);
+        bind_set_seconds(L, "again", again > now ? again - now : 0);
     }
 }
 
@@ -337,65 +316,6 @@ static int keeper_wait_lost(lua_State *L) {
     return task_wait(L, vm, &b->waiting, deadline, lost_results);
 }
 
-/* ---- guards ---- */
-
-/* Between a keeper and a scope that ends with its lease. */
-struct guard_link {
-    struct keeper_listener listener;
-    struct bound_keeper *keeper;
-    struct scope *scope;
-};
-
-static void stop_guard(struct scope *s, const struct keeper *k) {
-    const struct error *lost = k ? keeper_lost(k) : NULL;
-    struct error left;
-    error_set(&left, ERR_LEASE_LOST, "the lease was given back while it guarded this");
-    scope_stop(s, lost ? lost : &left);
-}
-
-static void guard_changed(struct keeper_listener *l, struct keeper *k) {
-    struct guard_link *g = container_of(l, struct guard_link, listener);
-    if (keeper_state(k) == KEEPER_HELD) {
-        scope_set_deadlines(g->scope, keeper_soft(k), keeper_hard(k));
-    } else {
-        stop_guard(g->scope, k);
-    }
-}
-
-static void guard_closed(struct scope *s, void *arg) {
-    struct guard_link *g = arg;
-    (void)s;
-    if (g->keeper->keeper) {
-        keeper_ignore(g->keeper->keeper, &g->listener);
-    }
-    free(g);
-}
-
-static int keeper_scope(lua_State *L) {
-    struct vm *vm = task_enter(L, "lease:guard");
-    struct bound_keeper *b = keeper_check(L);
-    const struct keeper *k = b->keeper;
-    const struct place *p = b->place;
-    struct guard_link *g = xcalloc(1, sizeof *g);
-    *g = (struct guard_link){.listener = {.changed = guard_changed}, .keeper = b};
-    struct scope_options o = {
-        .soft = keeper_soft(k),
-        .hard = keeper_hard(k),
-        .slice = keeper_timing(k)->slice,
-        .lease = {p->store->store, p->container, p->name, keeper_id(k)},
-        .closed = guard_closed,
-        .arg = g,
-    };
-    lua_settop(L, 1);
-    o.name = p->name ? lua_pushfstring(L, "%s/%s", p->container, p->name) : p->container;
-    g->scope = scope_push(L, vm, &o, 1);
-    keeper_listen(b->keeper, &g->listener);
-    if (!keeper_held(k)) {
-        stop_guard(g->scope, k);
-    }
-    return 1;
-}
-
 /* ---- asking ---- */
 
 static int keeper_is_held(lua_State *L) {
@@ -422,10 +342,10 @@ static int keeper_status(lua_State *L) {
     bind_set_number(L, "fence", keeper_fence(k));
     lua_pushinteger(L, keeper_renewals(k));
     lua_setfield(L, -2, "renewals");
-    set_seconds(L, "confirmed", keeper_confirmed(k));
-    set_seconds(L, "soft", keeper_soft(k));
-    set_seconds(L, "hard", keeper_hard(k));
-    set_seconds(L, "ttl", keeper_timing(k)->ttl);
+    bind_set_seconds(L, "confirmed", keeper_confirmed(k));
+    bind_set_seconds(L, "soft", keeper_soft(k));
+    bind_set_seconds(L, "hard", keeper_hard(k));
+    bind_set_seconds(L, "ttl", keeper_timing(k)->ttl);
     return 1;
 }
 
@@ -452,37 +372,8 @@ static int keeper_tostring(lua_State *L) {
     return 1;
 }
 
-/* ---- times ---- */
-
-static int l_lease_timing(lua_State *L) {
-    struct lease_settings s = {.ttl = bind_check_seconds(L, 1),
-                               .renew = bind_opt_seconds(L, 2, 0),
-                               .try = bind_opt_seconds(L, 3, 0)};
-    struct lease_timing t;
-    char why[LEASE_FAULT_MAX];
-    if (!lease_timing_make(&t, &s, why)) {
-        lua_pushnil(L);
-        lua_pushstring(L, why);
-        return 2;
-    }
-    lua_newtable(L);
-    set_seconds(L, "ttl", t.ttl);
-    set_seconds(L, "drift", t.drift);
-    set_seconds(L, "request", t.request);
-    set_seconds(L, "slice", t.slice);
-    set_seconds(L, "grace", t.grace);
-    set_seconds(L, "renew", t.renew);
-    set_seconds(L, "try", t.try);
-    set_seconds(L, "soft", lease_soft(&t, 0));
-    set_seconds(L, "hard", lease_hard(&t, 0));
-    lua_pushboolean(L, lease_is_record(&t));
-    lua_setfield(L, -2, "record");
-    return 1;
-}
-
 void bind_keeper(lua_State *L, struct vm *vm) {
-    static const luaL_Reg FUNCTIONS[] = {
-        {"keeper", l_keeper}, {"lease_timing", l_lease_timing}, {NULL, NULL}};
+    static const luaL_Reg FUNCTIONS[] = {{"keeper", l_keeper}, {NULL, NULL}};
     static const luaL_Reg METHODS[] = {
         {"try", keeper_do_try},          {"release", keeper_do_release},
         {"change", keeper_do_change},    {"held", keeper_is_held},

@@ -49,8 +49,7 @@ static int l_mark_read(lua_State *L) {
     bind_set_number(L, "fence", m.fence);
     bind_set_number(L, "beat", m.beat);
     if (m.ttl_ms) {
-        lua_pushnumber(L, seconds_from_ns(m.ttl_ms * NS_PER_MS));
-        lua_setfield(L, -2, "ttl");
+        bind_set_seconds(L, "ttl", m.ttl_ms * NS_PER_MS);
     }
     return 1;
 }

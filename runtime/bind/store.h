@@ -35,7 +35,7 @@ struct bound_store {
     struct store_call *loose;     /* see above: the last one made; may be left over from an error */
     struct store_call *pushed;    /* see above; the same */
     struct change_wait *waits;    /* store:changed calls under way */
-    struct bound_keeper *keepers; /* on its blobs and containers: see keeper.c */
+    struct bound_keeper *keepers; /* on its blobs and containers: see keeper.h */
     struct meter meter;           /* of the store's */
     struct meter *page;           /* of the ledger: where they go when it is closed */
 };
