@@ -276,6 +276,18 @@ describe("clean-up", function()
     end)
   end)
 
+  it("finds what is old behind many names, and a barrier of many flags", function()
+    fleet.run(function(store)
+      assert(store:container("flags"):create())
+      for i = 1, 5001 do foreign(store, "elsewhere_" .. i) end
+      for i = 1, 5001 do
+        assert(flags.at(store:container "flags", "old/worker/startup", i, "worker_IN_" .. i):raise())
+      end
+      synod.sleep(8 * DAY)
+      assert.equal(200, generation.clean(store:container "flags", "d1", synod.time()))
+    end)
+  end)
+
   it("takes everything of a deployment that is known to have ended", function()
     fleet.run(function(store)
       fleet.meet(2, { store = store, name = "startup", deployment = "ended" }, starts(0, 0))

@@ -11,12 +11,13 @@ local sweep = {}
 
 local LAYOUT = "1" -- synod_v of what may be taken away
 local AGE_MAX_S = 7 * 24 * 3600
-local NAMES_MAX = 5000  -- looked at in one go: one request
-local DELETES_MAX = 200 -- taken away in one go
+local PAGE = 5000
+local NAMES_MAX = 100000 -- looked at in one go: a request for each page
+local DELETES_MAX = 200  -- taken away in one go
 
 ---@class synod.sweep.Group
----@field newest integer  seconds since 1970
----@field items synod.Item[]
+---@field young? boolean
+---@field items synod.Item[]  as many as may be taken away, none once it is young
 
 ---@class synod.sweep.Options
 ---@field prefix? string  of the names looked at
@@ -28,22 +29,29 @@ function sweep.is_ours(item)
   return item.metadata ~= nil and item.metadata.synod_v == LAYOUT
 end
 
+local function add(group, item, now)
+  if now - item.last_modified <= AGE_MAX_S then
+    group.young, group.items = true, {}
+  elseif not group.young and #group.items < DELETES_MAX then
+    table.insert(group.items, { name = item.name, etag = item.etag })
+  end
+end
+
 --- The groups in the order of the list. One that the limit may have cut is left out.
 ---@return synod.sweep.Group[]
-local function groups(container, o)
+local function groups(container, now, o)
   local found, by_key, seen = {}, {}, 0
   local last
-  for item in container:list { prefix = o.prefix, page = NAMES_MAX, metadata = true } do
+  for item in container:list { prefix = o.prefix, page = PAGE, metadata = true } do
     seen = seen + 1
     local key = sweep.is_ours(item) and o.group_of(item.name)
     if key then
       last = by_key[key]
       if not last then
-        last = { newest = 0, items = {} }
+        last = { items = {} }
         by_key[key], found[#found + 1] = last, last
       end
-      last.newest = math.max(last.newest, item.last_modified)
-      last.items[#last.items + 1] = item
+      add(last, item, now)
     end
     if seen == NAMES_MAX then
       if found[#found] == last then found[#found] = nil end
@@ -60,8 +68,8 @@ end
 ---@return integer removed, synod.Error? err  what stopped it
 function sweep.old(container, now, o)
   local removed = 0
-  for _, group in ipairs(groups(container, o)) do
-    for _, item in ipairs(now - group.newest > AGE_MAX_S and group.items or {}) do
+  for _, group in ipairs(groups(container, now, o)) do
+    for _, item in ipairs(group.items) do
       if removed == DELETES_MAX then return removed end
       local gone, err = container:blob(item.name):delete { if_match = item.etag }
       if gone then
