@@ -342,6 +342,19 @@ describe("an open store", function()
     end)
   end)
 
+  it("says so when a record's name is none that it gave", function()
+    local folder <close> = sh.folder()
+    local path = folder.path .. "/s.db"
+    core.main(function()
+      local store <close> = assert(core.open_store("embedded:" .. path))
+      local seats = store:table "Seats"
+      assert(seats:create() and seats:insert { partition = "p", row = "r" })
+      sql(path, "UPDATE rows SET name = 'pr' WHERE kind = 6")
+      local ok, err = pcall(function() for _ in seats:query() do end end)
+      assert.same({ false, "StoreCorrupt" }, { ok, err.code })
+    end)
+  end)
+
   it("refuses to go on when its file was removed, replaced or moved away", function()
     for _, what in ipairs { "rm s.db s.db-wal", "rm s.db-wal", "mv s.db x && cp x s.db", "mv s.db elsewhere" } do
       with_store(function(store, folder)

@@ -24,9 +24,12 @@ struct query {
     size_t bytes;
 };
 
-/* The keys in a record's name, which is split in place. */
+/* The keys in a record's name, which is split in place: the row's. NULL: the name is no entity's. */
 static char *split_name(char *name) {
     char *mark = strchr(name, '\1');
+    if (!mark) {
+        return NULL;
+    }
     *mark = '\0';
     return mark + 1;
 }
@@ -95,6 +98,9 @@ static bool step(struct query *q) {
         return refuse(a, ERR_NO_MEMORY);
     }
     const char *row_key = split_name(partition);
+    if (!row_key) {
+        return refuse(a, ERR_STORE_CORRUPT);
+    }
     enum verdict verdict = judge_keys(a->req, partition, row_key);
     if (verdict == VERDICT_END) {
         return false;
