@@ -167,7 +167,28 @@ local function take(rows, args, at, parsed)
   return at + 1
 end
 
---- Parses args[first..]. With `stop`, options end at the first word that is none: what follows is a script's own.
+--- Whether a word behind a script is for us: it may as well be the script's own, as --help is there, and an option that
+--- was given already.
+local function is_ours(rows, word, parsed)
+  if not word:find "^%-." or word == "--" then return false end
+  local row, shown, value = recognise(rows, word)
+  if not row or row.name == "help" or parsed[field(row)] ~= nil then return false end
+  return not (value and #shown == 2) or (row.value ~= nil and convert(row, value, shown) ~= nil)
+end
+
+--- Takes the options directly behind a script.
+---@return integer|nil rest, string? problem  where the script's own words begin
+local function take_behind(rows, args, at, parsed)
+  while args[at] and is_ours(rows, args[at], parsed) do
+    local after, problem = take(rows, args, at, parsed)
+    if not after then return nil, problem end
+    at = after
+  end
+  return args[at] == "--" and at + 1 or at
+end
+
+--- Parses args[first..]. With `stop`, the first word that is no option is a script: more options may stand directly
+--- behind it, and what follows these is the script's own. So is all behind it after a `--` before it.
 ---@param rows cli.Option[]
 ---@param args string[]
 ---@param first integer
@@ -179,9 +200,13 @@ function options.parse(rows, args, first, stop)
   while args[at] do
     local word = args[at]
     if ended or word == "-" or word:sub(1, 1) ~= "-" then
-      ended = ended or stop
       parsed.args[#parsed.args + 1] = word
       at = at + 1
+      if stop and not ended then
+        local rest, problem = take_behind(rows, args, at, parsed)
+        if not rest then return nil, problem end
+        at, ended = rest, true
+      end
     elseif word == "--" then
       ended, at = true, at + 1
       parsed.before_dashes = #parsed.args

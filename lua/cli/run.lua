@@ -25,7 +25,9 @@ local run = {
       meaning = "let commands that the script starts see AZURE_* and the store's connection string",
     },
   }, common.log),
-  notes = "The script sees its arguments as `...` and in `arg`. What it requires is looked for beside it first.",
+  notes = "Options may also stand directly behind SCRIPT. Its own arguments begin with the first word there that is "
+    .. "none of these, or was given already, or behind `--`; it sees them as `...` and in `arg`. What it requires is "
+    .. "looked for beside it first.",
 }
 
 local MEMORY_MIN = 2 << 20

@@ -25,6 +25,27 @@ describe("synod run", function()
     assert.same({ code = 0, out = "script.lua\t3\t--store\ta\t--store\t-n\n", err = "" }, r)
   end)
 
+  it("takes options directly behind the script too, up to the first word that is none", function()
+    local script = "print(require('synod').instance.count, ...)"
+    local function out(...)
+      local lines = {}
+      for line in run_script(script, { "run", ... }).out:gmatch "[^\n]+" do lines[#lines + 1] = line end
+      table.sort(lines)
+      return lines
+    end
+    assert.same({ "script_IN_0 | 2", "script_IN_1 | 2" }, out("script.lua", "-n", "2"))
+    assert.same({ "script_IN_0 | 1\ta\t-n\t2" }, out("script.lua", "-n1", "--log-level=warn", "a", "-n", "2"))
+    assert.same({ "script_IN_0 | 1\t-n\t2" }, out("--fail-fast", "script.lua", "-n1", "--", "-n", "2"))
+    assert.same({ "nil\ta\t-n\t2" }, out("script.lua", "a", "-n", "2"))
+    assert.same({ "nil\t-n\t2" }, out("--", "script.lua", "-n", "2"))
+    for _, own in ipairs { "--help", "-h", "-name", "--their-own", "-" } do
+      assert.same({ "nil\t" .. own .. "\t-n\t2" }, out("script.lua", own, "-n", "2"))
+    end
+    assert.equal("2\n", run_script(script, { "script.lua", "--instance", "a_IN_0", "--instances", "2" }).out)
+    local r = run_script(script, { "run", "script.lua", "-n", "many" })
+    assert_fails(r, 2, "-n: 'many' is not a whole number from 1")
+  end)
+
   it("opens the store that is named, by the option before the environment", function()
     local script = "print(require('synod').store:kind())"
     assert.equal("memory\n", run_script(script, { "run", "--store", "memory:", "script.lua" }).out)
