@@ -171,7 +171,7 @@ describe("COMMAND on a terminal", function()
     local out = terminal(READ .. "; echo next; read line; echo then $line",
       { { "ready", "one\\n" }, { "next", "two\\n" } })
     assert.truthy(out:find("got one", 1, true), out)
-    assert.truthy(out:find("%f[%w]SN?s?%+"), out)
+    assert.truthy(out:find("%f[%w][RSD][<N]?s?%+"), out)
     assert.truthy(out:find("then two", 1, true), out)
   end)
 
