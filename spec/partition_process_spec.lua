@@ -101,9 +101,10 @@ describe("a partition of processes", function()
       $SYNOD run -n 3 $DIR/run.lua $DIR/log 15 > $DIR/out 2>&1 & all=$!
       for i in 0 1 2; do seen 2 "^start run_IN_$i"; done
       for p in $(pgrep -P $all); do
-        tr '\0' '\n' < /proc/$p/environ | grep -qx SYNOD_INSTANCE=run_IN_1 && kill -9 $p
+        tr '\0' '\n' < /proc/$p/environ | grep -qx SYNOD_INSTANCE=run_IN_1 && second=$p
       done
       lines=$(wc -l < $DIR/log)
+      kill -9 $second
       for _ in $(seq 60); do
         [ "$(tail -n +$((lines + 1)) $DIR/log | grep -c '^start')" -ge 2 ] && echo "run again" && break
         sleep 0.1
