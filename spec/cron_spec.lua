@@ -4,6 +4,7 @@
 local calendar = require "synod.cron.calendar"
 local core = require "synod.core"
 local cron = require "synod.cron"
+local cancels = require "spec.support.cancels"
 local fleet = require "spec.support.fleet"
 local log = require "synod.log"
 local sh = require "spec.support.sh"
@@ -476,23 +477,6 @@ describe("what was missed", function()
   end)
 end)
 
---- Waits, and takes three seconds to end once it is told to, whatever it is told meanwhile.
-local function stubborn()
-  local _, why = pcall(synod.sleep, 1e6)
-  local ends = synod.now() + 3
-  while synod.now() < ends do pcall(synod.sleep, ends - synod.now()) end
-  error(why, 0)
-end
-
---- Cancels a task each half second until it has ended.
-local function cancel_often(task)
-  while not task:ended() do
-    task:cancel()
-    task:join(0.5)
-  end
-  task:join()
-end
-
 describe("draining", function()
   it("ends a run that has not begun yet, and no later one", function()
     fleet.run(function(store)
@@ -558,13 +542,13 @@ describe("draining", function()
         jobs:every(60, name, function()
           running = running + 1
           local _ <close> = setmetatable({}, { __close = function() running = running - 1 end })
-          stubborn()
+          cancels.stubborn()
         end)
       end
       local one = start(jobs)
       synod.sleep(61)
       assert.equal(2, running)
-      cancel_often(one)
+      cancels.often(one)
       assert.equal(0, running)
       local again = start(jobs)
       synod.sleep(1)

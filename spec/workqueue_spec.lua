@@ -1,5 +1,6 @@
 -- The work queue on the virtual clock: what happens to a message, and when.
 
+local cancels = require "spec.support.cancels"
 local fleet = require "spec.support.fleet"
 local json = require "synod.json"
 local log = require "synod.log"
@@ -498,23 +499,6 @@ describe("several queues", function()
   end)
 end)
 
---- Waits, and takes three seconds to end once it is told to, whatever it is told meanwhile.
-local function stubborn()
-  local _, why = pcall(synod.sleep, 1e6)
-  local ends = synod.now() + 3
-  while synod.now() < ends do pcall(synod.sleep, ends - synod.now()) end
-  error(why, 0)
-end
-
---- Cancels a task each half second until it has ended.
-local function cancel_often(task)
-  while not task:ended() do
-    task:cancel()
-    task:join(0.5)
-  end
-  task:join()
-end
-
 describe("draining", function()
   it("ends a consume that has not begun yet, and no later one", function()
     fleet.run(function(store)
@@ -588,11 +572,11 @@ describe("draining", function()
       local consumer = synod.spawn(q.consume, q, function()
         running = running + 1
         local _ <close> = setmetatable({}, { __close = function() running = running - 1 end })
-        stubborn()
+        cancels.stubborn()
       end)
       synod.sleep(1)
       assert.equal(2, running)
-      cancel_often(consumer)
+      cancels.often(consumer)
       assert.equal(0, running)
       local seen = 0
       consume_for(q, 5, function() seen = seen + 1 end)

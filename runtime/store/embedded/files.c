@@ -12,7 +12,10 @@
 #include "base/alloc.h"
 #include "base/instant.h"
 
-#define NOT_SEEN (INT64_MIN / 2) /* long ago, and no difference to it overflows */
+/* Long ago, and no difference to them overflows. They differ so that a look which began before anybody had seen the
+ * files does not outlive the word that they are gone. */
+#define NOT_SEEN (INT64_MIN / 2)
+#define SEEN_GONE (NOT_SEEN + 1)
 
 /* File systems whose locks or shared mappings do not work between machines, or not at all. All of FUSE
  * is among them: what lies below (sshfs, a shared folder of a virtual machine) cannot be told. */
@@ -232,7 +235,7 @@ bool files_are_there(struct store_files *files, int64_t now, bool afresh) {
         return true;
     }
     if (!files_look(files)) {
-        atomic_store(&files->seen_at, NOT_SEEN);
+        atomic_store(&files->seen_at, SEEN_GONE);
         return false;
     }
     atomic_compare_exchange_strong(&files->seen_at, &seen_at, now);
